@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Sets up, builds and passes every check: format, tests, clang-tidy, tests under the sanitizers.
+#   tools/test.sh          everything
+#   tools/test.sh quick    without clang-tidy and the sanitizers
+# Exit status 0 only if every step passed; a failed check does not hide those after it.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mode=${1:-all}
+if [ "$mode" != all ] && [ "$mode" != quick ]; then
+  echo "test: expected 'quick' or nothing, got '$mode'" >&2
+  exit 2
+fi
+
+# Objects made in another clone of the same sources are found again.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+jobs=$(nproc)
+failed=()
+
+# step NAME COMMAND...: runs it, says how long it took, remembers a failure.
+step() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  if "$@"; then
+    echo "== $name: passed in $((SECONDS - start)) s"
+  else
+    echo "== $name: FAILED after $((SECONDS - start)) s"
+    failed+=("$name")
+    return 1
+  fi
+}
+
+finish() {
+  if [ "${#failed[@]}" -ne 0 ]; then
+    printf 'FAILED: %s\n' "${failed[@]}"
+    exit 1
+  fi
+  exit 0
+}
+
+check_format() {
+  git ls-files -z '*.h' '*.c' '*.cpp' '*.cu' '*.cuh' |
+    xargs -0 -r -n 50 -P "$jobs" clang-format --dry-run -Werror
+}
+
+build() {
+  cmake --preset "$1" -DPAVO_BUILD_TESTS=ON >/dev/null && cmake --build --preset "$1" -j "$jobs"
+}
+
+run_tests() {
+  ctest --test-dir "build/$1" --output-on-failure --no-tests=error -LE 'slow|gpu' -j "$jobs"
+}
+
+step setup tools/setup.sh test || finish
+step format check_format
+step "build cpu" build cpu || finish
+if [ "$mode" = quick ]; then
+  step "tests" run_tests cpu
+  finish
+fi
+step "tests" run_tests cpu
+step "clang-tidy" python3 tools/tidy.py --build build/cpu --jobs "$jobs"
+step "build asan" build asan || finish
+step "tests under the sanitizers" run_tests asan
+finish
