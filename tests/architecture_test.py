@@ -36,7 +36,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 def strip_comments(text):
     """The text without comments, with the same line numbers."""
-    keep_lines = lambda match: re.sub(r"[^\n]", " ", match.group(0))
+
+    def keep_lines(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+
     return re.sub(r"/\*.*?\*/|//[^\n]*", keep_lines, text, flags=re.S)
 
 
