@@ -54,14 +54,15 @@
   X(MXFP4, 33, "mxfp4", 32, 17)      \
   X(Q8_KV, 40, "q8_kv", 1, 0)
 
-#define PAVO_TYPE_DEFINE(name, id, text, values, bytes) \
-  enum {                                                \
-    PAVO_TYPE_##name = id,                              \
-    PAVO_BLOCK_VALUES_##name = values,                  \
-    PAVO_BLOCK_BYTES_##name = bytes                     \
-  };
-PAVO_TYPE_LIST(PAVO_TYPE_DEFINE)
-#undef PAVO_TYPE_DEFINE
+#define PAVO_TYPE_ID(name, id, text, values, bytes) PAVO_TYPE_##name = id,
+#define PAVO_TYPE_VALUES(name, id, text, values, bytes) PAVO_BLOCK_VALUES_##name = values,
+#define PAVO_TYPE_BYTES(name, id, text, values, bytes) PAVO_BLOCK_BYTES_##name = bytes,
+enum { PAVO_TYPE_LIST(PAVO_TYPE_ID) };
+enum { PAVO_TYPE_LIST(PAVO_TYPE_VALUES) };
+enum { PAVO_TYPE_LIST(PAVO_TYPE_BYTES) };
+#undef PAVO_TYPE_ID
+#undef PAVO_TYPE_VALUES
+#undef PAVO_TYPE_BYTES
 #define PAVO_TYPE_NONE (-1)
 
 /* Values in one block; 0 for an unknown type. */
