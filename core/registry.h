@@ -1,0 +1,72 @@
+// Which plugins there are, which of them serve this machine's devices, and why the others do not.
+// discover() only looks; load() brings one plugin into the process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plugin_loader.h"
+#include "core/plugin_note.h"
+#include "core/plugin_search.h"
+#include "core/status.h"
+
+namespace pavo {
+
+struct RegistryOptions {
+  PluginPaths paths = default_plugin_paths();
+  // Plugin ids or kinds ("cpu", "cuda"); a '*' at the end matches any rest. Empty allow: all.
+  std::vector<std::string> allow;
+  std::vector<std::string> deny;
+};
+
+enum class PluginState : int32_t {
+  kReady,     // serves at least one device of this machine
+  kIdle,      // nothing is wrong with it, but no device here is its own
+  kRejected,  // will not be loaded
+};
+
+const char* plugin_state_name(PluginState state);
+
+// One file that was found.
+struct PluginEntry {
+  std::filesystem::path path;
+  size_t place = 0;  // index in RegistryReport::places
+  PluginState state = PluginState::kRejected;
+  std::string reason;  // one line: why it is idle or rejected
+  // What was read; nothing if the file is no plugin or may not be read.
+  std::optional<PluginFileFacts> facts;
+
+  const std::string& id() const;  // empty without facts
+};
+
+struct RegistryReport {
+  std::vector<SearchPlace> places;
+  std::vector<PluginEntry> plugins;  // in search order
+  double discover_ms = 0;
+
+  // The plugin that answers to this id, NULL if every one of that id was rejected.
+  const PluginEntry* find(std::string_view id) const;
+};
+
+class Registry {
+ public:
+  static Registry discover(const RegistryOptions& options);
+
+  const RegistryReport& report() const { return report_; }
+
+  // Loads a ready or idle plugin. kNoBackend says why it cannot be had and what there is instead.
+  // Any thread; the result lives until the process ends.
+  Result<const LoadedPlugin*> load(std::string_view id) const;
+
+ private:
+  RegistryReport report_;
+};
+
+// True if a name of an allow or deny list means this plugin.
+bool name_matches(std::string_view name, const PluginNote& note);
+
+}  // namespace pavo
