@@ -15,13 +15,12 @@ KvPool::KvPool(std::string name, int32_t type, const Shape& shape)
 }
 
 Result<const Buffer*> KvPool::replica(Device& device) {
-  const auto found = replicas_.find(device.id());
+  const auto found = replicas_.find(&device);
   if (found != replicas_.end()) {
     return static_cast<const Buffer*>(&found->second.buffer);
   }
   PAVO_ASSIGN_OR_RETURN(Buffer buffer, device.create_buffer(size_bytes_));
-  const auto [at, inserted] =
-      replicas_.emplace(device.id(), Replica{&device, std::move(buffer), written_});
+  const auto [at, inserted] = replicas_.emplace(&device, Replica{std::move(buffer), written_});
   return static_cast<const Buffer*>(&at->second.buffer);
 }
 
@@ -33,8 +32,8 @@ void KvPool::stored(const Device& device, std::span<const int32_t> slots) {
     const auto page = static_cast<size_t>(slot / PAVO_KV_PAGE_ROWS);
     const uint64_t bit = uint64_t{1} << (slot % PAVO_KV_PAGE_ROWS);
     written_[page] |= bit;
-    for (auto& [id, replica] : replicas_) {
-      if (id == device.id()) {
+    for (auto& [owner, replica] : replicas_) {
+      if (owner == &device) {
         replica.stale[page] &= ~bit;
       } else {
         replica.stale[page] |= bit;
@@ -67,8 +66,8 @@ std::vector<CopyShape> KvPool::regions_of(int64_t page, uint64_t rows) const {
 }
 
 Status KvPool::refresh(Device& device, std::vector<std::byte>& staging, int64_t* bytes_moved) {
-  Replica& own = replicas_.at(device.id());
-  for (auto& [id, source] : replicas_) {
+  Replica& own = replicas_.at(&device);
+  for (auto& [owner, source] : replicas_) {
     if (&source == &own) {
       continue;
     }
@@ -81,8 +80,8 @@ Status KvPool::refresh(Device& device, std::vector<std::byte>& staging, int64_t*
         bytes += region.row_bytes * region.rows;
       }
     }
-    PAVO_RETURN_IF_ERROR(transfer(
-        {source.device, &source.buffer}, {own.device, &own.buffer}, regions, staging));
+    PAVO_RETURN_IF_ERROR(
+        transfer({owner, &source.buffer}, {&device, &own.buffer}, regions, staging));
     for (size_t page = 0; page < own.stale.size(); ++page) {
       own.stale[page] &= source.stale[page];
     }

@@ -38,7 +38,6 @@ class KvPool {
 
  private:
   struct Replica {
-    Device* device;
     Buffer buffer;
     std::vector<uint64_t> stale;  // one bit a row, one word a page
   };
@@ -50,8 +49,8 @@ class KvPool {
   Shape shape_;
   pavo_kv_layout layout_ = {};
   int64_t size_bytes_ = 0;
-  std::vector<uint64_t> written_;            // rows that were ever stored
-  std::map<std::string, Replica> replicas_;  // by device id
+  std::vector<uint64_t> written_;  // rows that were ever stored
+  std::map<Device*, Replica> replicas_;
 };
 
 }  // namespace pavo

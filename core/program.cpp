@@ -45,8 +45,7 @@ Result<std::unique_ptr<Program>> Program::create(
     const PlacementOptions& options,
     ProgramContext& context) {
   std::unique_ptr<Program> program(new Program(std::move(graph), std::move(outputs), context));
-  PAVO_ASSIGN_OR_RETURN(
-      program->placement_, place(program->graph_, context.devices, options));
+  PAVO_ASSIGN_OR_RETURN(program->placement_, place(program->graph_, context.devices, options));
   program->make_segments_and_edges();
   program->plan_activations();
   PAVO_RETURN_IF_ERROR(program->make_step_buffers());
@@ -166,8 +165,8 @@ Status Program::prepare_plans() {
   for (PreparedSegment& segment : segments_) {
     Device& device = *context_.devices[segment.device];
     PAVO_ASSIGN_OR_RETURN(segment.plan, device.create_plan(segment.view->get()));
-    PAVO_RETURN_IF_ERROR(context_.workspaces[segment.device].reserve(
-        device, segment.plan.info().workspace_bytes));
+    PAVO_RETURN_IF_ERROR(
+        context_.workspaces[segment.device].reserve(device, segment.plan.info().workspace_bytes));
   }
   for (size_t d = 0; d < layouts_.size(); ++d) {
     PAVO_RETURN_IF_ERROR(
@@ -191,8 +190,7 @@ Result<pavo_binding> Program::bind_tensor(uint32_t device, TensorId id) {
       if (pool == context_.kv_pools.end()) {
         return Status(Code::kInternal, "no K/V pool '" + tensor.name + "'");
       }
-      PAVO_ASSIGN_OR_RETURN(
-          const Buffer* buffer, pool->second->replica(*context_.devices[device]));
+      PAVO_ASSIGN_OR_RETURN(const Buffer* buffer, pool->second->replica(*context_.devices[device]));
       return pavo_binding{buffer->get(), 0};
     }
     case PAVO_ROLE_STEP:
@@ -215,8 +213,7 @@ Status Program::bind_segment(PreparedSegment& segment) {
 
 Status Program::set_step(TensorId tensor, std::span<const int32_t> values) {
   const Tensor& step = graph_.tensor(tensor);
-  if (step.role != PAVO_ROLE_STEP ||
-      static_cast<int64_t>(values.size()) != step.shape.elements()) {
+  if (step.role != PAVO_ROLE_STEP || static_cast<int64_t>(values.size()) != step.shape.elements()) {
     return Status(
         Code::kInternal,
         "step tensor '" + step.name + "': expected " + std::to_string(step.shape.elements()) +

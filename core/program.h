@@ -36,16 +36,16 @@ struct ProgramContext {
   std::vector<Device*> devices;  // in rank order
   WeightStore* weights = nullptr;
   std::map<std::string, std::unique_ptr<KvPool>> kv_pools;  // by tensor name
-  std::vector<Arena> activations;                            // by device
+  std::vector<Arena> activations;                           // by device
   std::vector<Arena> workspaces;
   std::vector<std::byte> staging;
 };
 
 // What one run moved and how long it took.
 struct RunStats {
-  int64_t host_ns = 0;           // in run(), without the last wait
+  int64_t host_ns = 0;  // in run(), without the last wait
   int64_t total_ns = 0;
-  int64_t kv_bytes_moved = 0;    // K/V rows between devices
+  int64_t kv_bytes_moved = 0;  // K/V rows between devices
   int64_t activation_bytes_moved = 0;
   int32_t launches = 0;
 };
@@ -85,8 +85,8 @@ class Program {
     std::vector<uint32_t> nodes;
     std::unique_ptr<GraphView> view;
     Plan plan;
-    std::vector<TensorId> copies_in;  // storages to fetch before it runs
-    std::vector<TensorId> pools_read;   // K/V pools to refresh before it runs
+    std::vector<TensorId> copies_in;                    // storages to fetch before it runs
+    std::vector<TensorId> pools_read;                   // K/V pools to refresh before it runs
     std::vector<std::pair<TensorId, TensorId>> stores;  // (pool, slots) that it writes
     std::vector<pavo_binding> bindings;
   };
@@ -94,7 +94,7 @@ class Program {
   struct DeviceLayout {
     std::map<TensorId, int64_t> offsets;  // by storage, in the device's activation arena
     int64_t arena_bytes = 0;
-    std::vector<TensorId> steps;          // step tensors used here
+    std::vector<TensorId> steps;  // step tensors used here
     std::map<TensorId, int64_t> step_offsets;
     int64_t step_bytes = 0;
     Buffer step_buffer;

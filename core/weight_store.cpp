@@ -12,8 +12,7 @@ const HostTensor* WeightStore::find(const std::string& name) const {
 
 Result<Buffer> WeightStore::make(Device& device, const Tensor& weight, const HostTensor& source) {
   const pavo_tensor view = to_pavo_tensor(weight);
-  PAVO_ASSIGN_OR_RETURN(
-      const pavo_pack_info info, device.plugin().pack_info(device.caps(), view));
+  PAVO_ASSIGN_OR_RETURN(const pavo_pack_info info, device.plugin().pack_info(device.caps(), view));
   const auto address = reinterpret_cast<uintptr_t>(source.data);
   const bool aligned = info.alignment > 0 && address % static_cast<uintptr_t>(info.alignment) == 0;
   if (info.in_place != 0 && info.size_bytes == source.size_bytes && aligned) {
@@ -24,14 +23,14 @@ Result<Buffer> WeightStore::make(Device& device, const Tensor& weight, const Hos
     }
   }
   PAVO_ASSIGN_OR_RETURN(Buffer buffer, device.create_buffer(info.size_bytes));
-  PAVO_RETURN_IF_ERROR(device.pack(
-      view, pavo_binding{buffer.get(), 0}, source.data, 0, source.shape.rows()));
+  PAVO_RETURN_IF_ERROR(
+      device.pack(view, pavo_binding{buffer.get(), 0}, source.data, 0, source.shape.rows()));
   packed_bytes_ += info.size_bytes;
   return buffer;
 }
 
 Result<pavo_binding> WeightStore::bind(Device& device, const Tensor& weight) {
-  const Key key{device.id(), weight.name, weight.uses};
+  const Key key{&device, weight.name, weight.uses};
   const auto found = packed_.find(key);
   if (found != packed_.end()) {
     return pavo_binding{found->second.get(), 0};

@@ -38,7 +38,7 @@ class WeightStore {
  private:
   Result<Buffer> make(Device& device, const Tensor& weight, const HostTensor& source);
 
-  using Key = std::tuple<std::string, std::string, uint32_t>;  // device id, name, uses
+  using Key = std::tuple<const Device*, std::string, uint32_t>;  // device, name, uses
   std::map<std::string, HostTensor> tensors_;
   std::map<Key, Buffer> packed_;
   int64_t packed_bytes_ = 0;
