@@ -51,12 +51,17 @@ Status bad_tensor(const std::string& name, const std::string& why) {
 
 }  // namespace
 
-Shape::Shape(std::initializer_list<int64_t> dims) {
+Shape Shape::from(std::span<const int64_t> dims) {
+  Shape shape;
   for (const int64_t dim : dims) {
-    if (rank_ < PAVO_MAX_RANK) {
-      dims_[static_cast<size_t>(rank_++)] = dim;
+    if (shape.rank_ < PAVO_MAX_RANK) {
+      shape.dims_[static_cast<size_t>(shape.rank_)] = dim;
+      ++shape.rank_;
+    } else {
+      return Shape();  // rank 0, which no tensor may have
     }
   }
+  return shape;
 }
 
 int64_t Shape::elements() const {

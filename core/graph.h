@@ -25,7 +25,9 @@ inline constexpr TensorId kNoTensor = PAVO_NO_TENSOR;
 class Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<int64_t> dims);
+  Shape(std::initializer_list<int64_t> dims) : Shape(from({dims.begin(), dims.size()})) {}
+  // More than PAVO_MAX_RANK dimensions give the empty shape, which a graph refuses.
+  static Shape from(std::span<const int64_t> dims);
 
   int32_t rank() const { return rank_; }
   int64_t operator[](int32_t index) const { return dims_[static_cast<size_t>(index)]; }

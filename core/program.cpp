@@ -292,9 +292,9 @@ Result<RunStats> Program::run() {
     for (const auto& [pool, slots] : segment.stores) {
       context_.kv_pools.at(graph_.tensor(pool).name)->stored(device, step_values_.at(slots));
     }
-    stats.launches += segment.plan.info().launches;
   }
   stats.host_ns = now_ns() - start;
+  stats.launches = launches();
   for (Device* device : context_.devices) {
     PAVO_RETURN_IF_ERROR(device->wait());
   }
@@ -319,6 +319,14 @@ Status Program::read_output(TensorId tensor, int64_t first, std::span<float> out
     return Status();
   }
   return download({context_.devices[device], &buffer}, out.data(), offset, bytes);
+}
+
+int32_t Program::launches() const {
+  int32_t launches = 0;
+  for (const PreparedSegment& segment : segments_) {
+    launches += segment.plan.info().launches;
+  }
+  return launches;
 }
 
 std::vector<NodeTime> Program::node_times() {

@@ -68,6 +68,7 @@ class Program {
 
   const Graph& graph() const { return graph_; }
   const Placement& placement() const { return placement_; }
+  int32_t launches() const;  // of one run, over all segments
 
   // Copies the values; the count must be that of the step tensor.
   Status set_step(TensorId tensor, std::span<const int32_t> values);
