@@ -1,0 +1,57 @@
+# pavo_add_cuda_plugin(61): one plugin from plugins/cuda-sm61/{arch.h,kernels.inc} and the shared
+# kernels. Each line PAVO_KERNELS(family) of kernels.inc becomes one object, compiled from a
+# generated file of three lines, so a changed family rebuilds one object per plugin.
+
+# The header of a family: the plugin's own one wins over the shared one.
+function(pavo_find_kernel_family sm family out)
+  foreach(folder plugins/cuda-sm${sm}/ops kernels/ops)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/${folder}/${family}.cuh)
+      set(${out} ${folder}/${family}.cuh PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "plugins/cuda-sm${sm}/kernels.inc names the kernel family '${family}', but "
+                      "neither plugins/cuda-sm${sm}/ops/${family}.cuh nor kernels/ops/${family}.cuh "
+                      "exists.")
+endfunction()
+
+# Writes the three-line file; ${out} gets its path.
+function(pavo_instantiate sm source result function out)
+  set(arch_header plugins/cuda-sm${sm}/arch.h)
+  set(path ${CMAKE_CURRENT_BINARY_DIR}/${function}.cu)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/instantiate.cu.in ${path} @ONLY)
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()
+
+function(pavo_add_cuda_plugin sm)
+  set(list_file ${CMAKE_CURRENT_SOURCE_DIR}/kernels.inc)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list_file})
+  file(STRINGS ${list_file} lines REGEX "^PAVO_KERNELS\\([a-z0-9_]+\\)$")
+  pavo_instantiate(${sm} kernels/common/arch.h pavo::cuda::ArchFacts arch_facts sources)
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^PAVO_KERNELS\\((.*)\\)$" "\\1" family ${line})
+    pavo_find_kernel_family(${sm} ${family} header)
+    pavo_instantiate(${sm} ${header} pavo::cuda::KernelList ${family}_kernels source)
+    list(APPEND sources ${source})
+  endforeach()
+
+  set(target pavo_cuda_sm${sm})
+  # An object library, so that tests can link the kernel tables without loading the plugin.
+  add_library(${target}_kernels OBJECT ${sources})
+  target_link_libraries(${target}_kernels PUBLIC pavo_cuda_common)
+  target_compile_options(${target}_kernels PRIVATE
+    -Werror=all-warnings
+    # -Wpedantic and -Wconversion fire on the code that nvcc generates.
+    -Xcompiler=-Wall,-Wextra,-Wshadow,-Werror
+    # Code of all kinds is compressed, not only the PTX.
+    -Xfatbin=-compress-all)
+  if(PAVO_CUDA_PTX_ONLY)
+    set_target_properties(${target}_kernels PROPERTIES CUDA_ARCHITECTURES ${sm}-virtual)
+    set(sass "")
+    set(driver_min ${pavo_header_number})  # PTX needs a driver of its toolkit
+  else()
+    set_target_properties(${target}_kernels PROPERTIES CUDA_ARCHITECTURES ${sm})
+    set(sass sm_${sm})
+    math(EXPR driver_min "${pavo_header_major} * 1000")  # machine code: of the same major version
+  endif()
+endfunction()
