@@ -1,0 +1,46 @@
+// What each source of settings says, as raw values: the file reader, the environment reader and the
+// command line's. Inside of core/config only.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/config.h"
+
+namespace pavo {
+
+// std::monostate: a value of a kind that no setting has (a date, a table, a mixed list).
+using RawValue =
+    std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>>;
+
+struct RawSetting {
+  std::string key;  // dotted
+  RawValue value;
+  std::string source;
+  bool untyped = false;  // the value is a text that stands for any type
+};
+
+struct RawSource {
+  ConfigOrigin origin = ConfigOrigin::kDefault;
+  std::vector<RawSetting> settings;
+  std::vector<std::string> errors;  // whole lines, with the source
+  std::vector<std::string> warnings;
+};
+
+// origin: kSystemFile or kUserFile. A path that is "" or, unless required, does not exist gives no
+// settings.
+RawSource read_config_file(ConfigOrigin origin, const std::string& path, bool required);
+RawSource read_config_environment(const std::map<std::string, std::string>& environment);
+RawSource read_config_arguments(const std::vector<ConfigArgument>& arguments);
+
+// For messages: "'text'", "12", "a list", "true".
+std::string raw_text(const RawValue& value);
+// The value as a plugin's option; nothing for lists and the like. Untyped text becomes an integer
+// or a number if it reads as one, 1 and 0 for true and false.
+std::optional<OptionValue> option_value(const RawSetting& raw);
+std::string option_text(const OptionValue& value);
+
+}  // namespace pavo
