@@ -85,11 +85,9 @@ class [[nodiscard]] Result {
 // PAVO_ASSIGN_OR_RETURN(auto x, make_x()); returns early with the status, else moves the value out.
 #define PAVO_ASSIGN_OR_RETURN(lhs, expr) \
   PAVO_ASSIGN_OR_RETURN_IMPL(PAVO_CONCAT(pavo_result_, __LINE__), lhs, expr)
-// NOLINTBEGIN(bugprone-macro-parentheses): tmp is a name and lhs may be a declaration.
 #define PAVO_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr) \
   auto tmp = (expr);                               \
   if (!tmp.ok()) {                                 \
     return tmp.status();                           \
   }                                                \
   lhs = std::move(tmp).value()
-// NOLINTEND(bugprone-macro-parentheses)
