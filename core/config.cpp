@@ -166,13 +166,13 @@ void Merger::set_plugin_option(PluginOption option) {
 
 void Merger::apply_plugin_option(const RawSetting& raw) {
   const StringList parts = split(raw.key, '.');  // plugin, id, option
-  std::optional<OptionValue> value = option_value(raw);
+  const std::optional<std::string> value = option_text(raw);
   if (parts.size() != 3 || parts[1].empty() || parts[2].empty()) {
     errors_.push_back(raw.source + ": unknown setting " + quoted(raw.key) + suggestion(raw.key));
   } else if (!value) {
     fail(raw, "expected an integer, a number, a text, true or false; got " + raw_text(raw.value));
   } else {
-    set_plugin_option({parts[1], parts[2], *std::move(value), raw.source});
+    set_plugin_option({parts[1], parts[2], *value, raw.source});
   }
 }
 
@@ -198,11 +198,12 @@ void Merger::apply_all(const RawSource& source) {
   const bool set_here =
       source.origin != ConfigOrigin::kDefault && config_->threads.origin == source.origin;
   if (set_here && std::none_of(source.settings.begin(), source.settings.end(), names_threads)) {
-    set_plugin_option({"cpu", "threads", config_->threads.value, config_->threads.source});
+    set_plugin_option(
+        {"cpu", "threads", std::to_string(config_->threads.value), config_->threads.source});
   }
   for (const PluginOption& option : config_->plugin_options) {
-    const int64_t* value = std::get_if<int64_t>(&option.value);
-    if (option.plugin == "cpu" && option.key == "threads" && value != nullptr) {
+    const std::optional<int64_t> value = parse_int(option.value);
+    if (option.plugin == "cpu" && option.key == "threads" && value) {
       config_->threads.value = *value;
       config_->threads.source = option.source;
     }
@@ -263,8 +264,7 @@ std::vector<ConfigLine> config_lines(const Config& config) {
         key.field);
   }
   for (const PluginOption& option : config.plugin_options) {
-    lines.push_back(
-        {"plugin." + option.plugin + "." + option.key, option_text(option.value), option.source});
+    lines.push_back({"plugin." + option.plugin + "." + option.key, option.value, option.source});
   }
   return lines;
 }

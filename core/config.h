@@ -28,14 +28,12 @@ struct Setting {
   ConfigOrigin origin = ConfigOrigin::kDefault;
 };
 
-using OptionValue = std::variant<int64_t, double, std::string>;
-
-// An option of one plugin, passed on as it is; the plugin itself knows and checks it. Booleans are
-// 0 and 1.
+// An option of one plugin, passed on as text; the plugin itself knows its type and checks it.
+// Booleans are 0 and 1.
 struct PluginOption {
   std::string plugin;  // id, as "cpu"
   std::string key;
-  OptionValue value;
+  std::string value;
   std::string source;
 };
 

@@ -157,47 +157,24 @@ std::string raw_text(const RawValue& value) {
           [](std::monostate) -> std::string { return "a value of another kind"; },
           [](bool flag) -> std::string { return flag ? "true" : "false"; },
           [](int64_t number) { return std::to_string(number); },
-          [](double number) { return std::to_string(number); },
+          [](double number) { return format_double(number); },
           [](const std::string& text) { return "'" + text + "'"; },
           [](const std::vector<std::string>&) -> std::string { return "a list"; }},
       value);
 }
 
-std::optional<OptionValue> option_value(const RawSetting& raw) {
+std::optional<std::string> option_text(const RawSetting& raw) {
+  if (const auto* text = std::get_if<std::string>(&raw.value)) {
+    const bool word = raw.untyped && (*text == "true" || *text == "false");
+    return word ? std::to_string(static_cast<int>(*text == "true")) : *text;
+  }
   if (const bool* flag = std::get_if<bool>(&raw.value)) {
-    return int64_t{*flag};
+    return std::to_string(static_cast<int>(*flag));
   }
-  if (const int64_t* number = std::get_if<int64_t>(&raw.value)) {
-    return *number;
+  if (std::holds_alternative<int64_t>(raw.value) || std::holds_alternative<double>(raw.value)) {
+    return raw_text(raw.value);
   }
-  if (const double* number = std::get_if<double>(&raw.value)) {
-    return *number;
-  }
-  const std::string* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr) {
-    return std::nullopt;
-  }
-  if (raw.untyped) {
-    if (const std::optional<int64_t> number = parse_int(*text)) {
-      return *number;
-    }
-    if (const std::optional<double> number = parse_double(*text)) {
-      return *number;
-    }
-    if (*text == "true" || *text == "false") {
-      return int64_t{*text == "true"};
-    }
-  }
-  return *text;
-}
-
-std::string option_text(const OptionValue& value) {
-  return std::visit(
-      Overloaded{
-          [](int64_t number) { return std::to_string(number); },
-          [](double number) { return std::to_string(number); },
-          [](const std::string& text) { return text; }},
-      value);
+  return std::nullopt;
 }
 
 }  // namespace pavo

@@ -38,9 +38,8 @@ RawSource read_config_arguments(const std::vector<ConfigArgument>& arguments);
 
 // For messages: "'text'", "12", "a list", "true".
 std::string raw_text(const RawValue& value);
-// The value as a plugin's option; nothing for lists and the like. Untyped text becomes an integer
-// or a number if it reads as one, 1 and 0 for true and false.
-std::optional<OptionValue> option_value(const RawSetting& raw);
-std::string option_text(const OptionValue& value);
+// The value as the text of a plugin's option, true and false as 1 and 0; nothing for lists and the
+// like.
+std::optional<std::string> option_text(const RawSetting& raw);
 
 }  // namespace pavo

@@ -1,6 +1,7 @@
 #include "core/text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
 
@@ -74,6 +75,12 @@ std::optional<int64_t> parse_int(std::string_view text) {
 
 std::optional<double> parse_double(std::string_view text) {
   return parse_number<double>(text);
+}
+
+std::string format_double(double value) {
+  std::array<char, 32> buffer{};  // the shortest form of any double has at most 24 characters
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return error == std::errc() ? std::string(buffer.data(), end) : "?";
 }
 
 std::optional<bool> parse_bool(std::string_view text) {

@@ -16,6 +16,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // The whole text as a number, or nothing: no spaces, no rest, no overflow.
 std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
+// The shortest text that reads as the same number.
+std::string format_double(double value);
 // 1, true, on, yes and their opposites.
 std::optional<bool> parse_bool(std::string_view text);
 
