@@ -100,6 +100,9 @@ bool can_dequantize(int32_t type) {
 }
 
 void dequantize_row(int32_t type, const std::byte* row, int64_t count, float* out) {
+  if (count == 0) {
+    return;  // addresses of empty tensors may be NULL
+  }
   switch (type) {
     case PAVO_TYPE_F32:
       std::memcpy(out, row, static_cast<size_t>(count) * sizeof(float));
