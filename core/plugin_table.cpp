@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <new>
-#include <system_error>
+#include <type_traits>
+#include <utility>
 
-#include <dlfcn.h>
-
-#define BOOST_DLL_USE_STD_FS
-#include <boost/dll/shared_library.hpp>
+#include "core/dynamic_library.h"
 
 namespace pavo {
 namespace {
@@ -131,30 +128,16 @@ Result<PluginLibrary> open_plugin_library(const std::filesystem::path& path) {
   if (!path.is_absolute()) {
     return bad("expected an absolute path, got " + path.string());
   }
-  // Never destroyed, see the header.
-  auto* library = new (std::nothrow) boost::dll::shared_library();
-  if (library == nullptr) {
-    return Status(Code::kOutOfMemory, "no memory to load a plugin");
+  const Result<DynamicLibrary> library = DynamicLibrary::open(path);
+  if (!library.ok()) {
+    return library.status().with_context("cannot be loaded");
   }
-  std::error_code error;
-  ::dlerror();
-  try {
-    library->load(path, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  } catch (const std::exception& exception) {
-    return bad(std::string("threw while loading: ") + printable(exception.what()));
-  } catch (...) {
-    return bad("threw while loading");
-  }
-  if (error || !library->is_loaded()) {
-    const char* text = ::dlerror();
-    return bad("cannot be loaded: " + (text != nullptr ? printable(text) : error.message()));
-  }
-  if (!library->has(PAVO_PLUGIN_QUERY_NAME)) {
+  const PluginLibrary plugin = {
+      library->function<std::remove_pointer_t<pavo_plugin_query_fn>>(PAVO_PLUGIN_QUERY_NAME)};
+  if (plugin.query == nullptr) {
     return bad("does not export " PAVO_PLUGIN_QUERY_NAME);
   }
-  using Query = int32_t(
-      uint32_t, uint32_t, uint32_t, const pavo_host_api*, const pavo_plugin_api**, pavo_error*);
-  return PluginLibrary{&library->get<Query>(PAVO_PLUGIN_QUERY_NAME)};
+  return plugin;
 }
 
 Result<const pavo_plugin_api*> query_plugin(PluginLibrary library, const pavo_host_api* host) {

@@ -72,6 +72,43 @@ void reject_duplicates(std::vector<PluginEntry>* plugins) {
   }
 }
 
+std::vector<size_t> cuda_plugins(const std::vector<PluginEntry>& plugins) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < plugins.size(); ++i) {
+    if (plugins[i].state != PluginState::kRejected &&
+        plugins[i].facts->note.kind == PluginKind::kCuda) {
+      indices.push_back(i);
+    }
+  }
+  return indices;
+}
+
+// Gives each device to one plugin and writes down every pair's verdict.
+void assign_devices(RegistryReport* report) {
+  const std::vector<size_t> indices = cuda_plugins(report->plugins);
+  std::vector<PluginNote> notes;
+  notes.reserve(indices.size());
+  for (const size_t index : indices) {
+    notes.push_back(report->plugins[index].facts->note);
+  }
+  const Selection selection = select_devices(report->driver.devices, report->driver.version, notes);
+  for (const SelectionCell& cell : selection.grid) {
+    const size_t plugin = indices[cell.plugin];
+    report->grid.push_back({cell.device, plugin, cell.verdict.match, cell.owner, cell.text});
+    if (cell.owner) {
+      report->plugins[plugin].devices.push_back(report->driver.devices[cell.device].id);
+    }
+  }
+  for (const size_t index : indices) {
+    PluginEntry& entry = report->plugins[index];
+    if (entry.devices.empty()) {
+      entry.state = PluginState::kIdle;
+      entry.reason = report->driver.devices.empty() ? report->driver.absence
+                                                    : "it serves none of the devices here";
+    }
+  }
+}
+
 std::string join(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) {
@@ -121,8 +158,8 @@ bool name_matches(std::string_view name, const PluginNote& note) {
 }
 
 const std::string& PluginEntry::id() const {
-  static const std::string kNone;
-  return facts ? facts->note.id : kNone;
+  static const std::string none;
+  return facts ? facts->note.id : none;
 }
 
 const PluginEntry* RegistryReport::find(std::string_view id) const {
@@ -132,6 +169,13 @@ const PluginEntry* RegistryReport::find(std::string_view id) const {
     }
   }
   return nullptr;
+}
+
+bool RegistryReport::may_use(const PluginEntry& plugin, std::string_view device_id) const {
+  if (!plugin.facts || plugin.facts->note.kind != PluginKind::kCuda) {
+    return true;
+  }
+  return std::find(plugin.devices.begin(), plugin.devices.end(), device_id) != plugin.devices.end();
 }
 
 Registry Registry::discover(const RegistryOptions& options) {
@@ -144,6 +188,11 @@ Registry Registry::discover(const RegistryOptions& options) {
     report.plugins.push_back(examine(file, options));
   }
   reject_duplicates(&report.plugins);
+  if (options.always_read_devices || !cuda_plugins(report.plugins).empty()) {
+    report.devices_read = true;
+    report.driver = read_cuda_driver(options.cuda_driver);
+    assign_devices(&report);
+  }
   report.discover_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return registry;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cuda_driver.h"
+#include "core/device_select.h"
 #include "core/plugin_loader.h"
 #include "core/plugin_note.h"
 #include "core/plugin_search.h"
@@ -21,6 +23,10 @@ struct RegistryOptions {
   // Plugin ids or kinds ("cpu", "cuda"); a '*' at the end matches any rest. Empty allow: all.
   std::vector<std::string> allow;
   std::vector<std::string> deny;
+  // Stands in for libcuda.so.1, absolute; empty: PAVO_CUDA_DRIVER, else the system's.
+  std::filesystem::path cuda_driver;
+  // Ask the driver for its devices even if no CUDA plugin could use them (for pavo doctor).
+  bool always_read_devices = false;
 };
 
 enum class PluginState : int32_t {
@@ -31,6 +37,15 @@ enum class PluginState : int32_t {
 
 const char* plugin_state_name(PluginState state);
 
+// A CUDA device and a plugin for such devices.
+struct DevicePluginPair {
+  size_t device = 0;  // index in RegistryReport::driver.devices
+  size_t plugin = 0;  // index in RegistryReport::plugins
+  CodeMatch match = CodeMatch::kRefused;
+  bool chosen = false;
+  std::string text;  // one line: why it is chosen, or not
+};
+
 // One file that was found.
 struct PluginEntry {
   std::filesystem::path path;
@@ -39,6 +54,8 @@ struct PluginEntry {
   std::string reason;  // one line: why it is idle or rejected
   // What was read; nothing if the file is no plugin or may not be read.
   std::optional<PluginFileFacts> facts;
+  // kind=cuda: ids of the devices that it was chosen for; it may use no other.
+  std::vector<std::string> devices;
 
   const std::string& id() const;  // empty without facts
 };
@@ -46,10 +63,15 @@ struct PluginEntry {
 struct RegistryReport {
   std::vector<SearchPlace> places;
   std::vector<PluginEntry> plugins;  // in search order
+  bool devices_read = false;         // false: no plugin needed them, driver is empty
+  CudaDriver driver;
+  std::vector<DevicePluginPair> grid;  // every device with every CUDA plugin that is not rejected
   double discover_ms = 0;
 
   // The plugin that answers to this id, NULL if every one of that id was rejected.
   const PluginEntry* find(std::string_view id) const;
+  // True if the plugin may use the device: its own choice for plugins of other kinds.
+  bool may_use(const PluginEntry& plugin, std::string_view device_id) const;
 };
 
 class Registry {

@@ -104,12 +104,18 @@ TEST(PluginNote, SurvivesCutAndBrokenFiles) {
   for (size_t cut = 0; cut < headers_end; cut += 7) {
     EXPECT_FALSE(read_plugin_file(dir.write("cut.so", good.substr(0, cut))).ok());
   }
+  const auto broken = dir.write("broken.so", good);
+  std::fstream file(broken, std::ios::binary | std::ios::in | std::ios::out);
   for (size_t at = 0; at < headers_end + 512; ++at) {
-    std::string bytes = good;
-    bytes[at] = static_cast<char>(bytes[at] ^ 0xff);
-    const auto facts = read_plugin_file(dir.write("broken.so", bytes));
+    const auto put = [&](char byte) {
+      file.seekp(static_cast<std::streamoff>(at)).put(byte).flush();
+    };
+    put(static_cast<char>(good[at] ^ 0xff));
+    const auto facts = read_plugin_file(broken);
     EXPECT_TRUE(facts.ok() || !facts.status().message().empty());
+    put(good[at]);
   }
+  EXPECT_TRUE(read_plugin_file(broken).ok());
 }
 
 constexpr char kGoodNote[] =

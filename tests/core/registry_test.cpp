@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/core/fake_cuda.h"
 #include "tests/core/temp_dir.h"
 
 namespace pavo {
@@ -25,8 +26,8 @@ const PluginEntry& entry_of(const RegistryReport& report, const std::string& nam
     }
   }
   ADD_FAILURE() << "no entry for " << name;
-  static const PluginEntry kNone;
-  return kNone;
+  static const PluginEntry none;
+  return none;
 }
 
 TEST(Registry, FindsAndLoadsAPlugin) {
@@ -107,6 +108,52 @@ TEST(Registry, NamesWhatThereIsInstead) {
   EXPECT_NE(
       plugin.status().message().find("no plugin cuda-sm99 was found; there are: fake-good"),
       std::string::npos);
+}
+
+TEST(Registry, GivesEachCudaDeviceToOnePlugin) {
+  const TempDir dir;
+  for (const char* name : {"good", "sm60", "sm61", "sm70"}) {
+    dir.add_fake(name);
+  }
+  const test::FakeCuda cuda(test::kMixedHost);
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = test::FakeCuda::library();
+  const Registry registry = Registry::discover(options);
+  const RegistryReport& report = registry.report();
+  EXPECT_TRUE(report.devices_read);
+  EXPECT_EQ(report.grid.size(), 9u);
+  for (const char* chip : {"60", "61", "70"}) {
+    const PluginEntry* entry = report.find(std::string("cuda-sm") + chip);
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(entry->state, PluginState::kReady);
+    EXPECT_EQ(entry->devices, std::vector<std::string>{test::fake_uuid(chip)});
+    EXPECT_TRUE(report.may_use(*entry, test::fake_uuid(chip)));
+    EXPECT_FALSE(report.may_use(*entry, test::fake_uuid("99")));
+  }
+  EXPECT_TRUE(report.may_use(*report.find("fake-good"), "fake-good-0"));
+}
+
+TEST(Registry, KeepsCudaPluginsIdleWithoutADevice) {
+  const TempDir dir;
+  dir.add_fake("sm61");
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = "/nowhere/libcuda.so.1";
+  const Registry registry = Registry::discover(options);
+  const PluginEntry& entry = entry_of(registry.report(), "sm61");
+  EXPECT_EQ(entry.state, PluginState::kIdle);
+  EXPECT_NE(entry.reason.find("no NVIDIA driver"), std::string::npos);
+  EXPECT_TRUE(registry.load("cuda-sm61").ok());
+}
+
+TEST(Registry, AsksTheDriverOnlyIfAPluginNeedsIt) {
+  const TempDir dir;
+  dir.add_fake("good");
+  const test::FakeCuda cuda(test::kMixedHost);
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = test::FakeCuda::library();
+  EXPECT_FALSE(Registry::discover(options).report().devices_read);
+  options.always_read_devices = true;
+  EXPECT_EQ(Registry::discover(options).report().driver.devices.size(), 3u);
 }
 
 }  // namespace

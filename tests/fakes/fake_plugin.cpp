@@ -155,14 +155,14 @@ int32_t device_info(
   if (index >= plugin->devices.size()) {
     return fail(error, PAVO_ERROR_INVALID_ARGUMENT, "no device %u", index);
   }
-  static const pavo_values kNoCaps = {sizeof(pavo_values), 0, nullptr};
+  static const pavo_values no_caps = {sizeof(pavo_values), 0, nullptr};
   info->ordinal = static_cast<int32_t>(index);
   info->id = pavo::sdk::string(plugin->devices[index]);
   if (kFault == Fault::kEmptyDeviceId) {
     info->id.size = 0;
   }
   info->name = pavo::sdk::string("a fake device");
-  info->caps = &kNoCaps;
+  info->caps = &no_caps;
   return PAVO_OK;
 }
 
@@ -323,7 +323,7 @@ extern "C" int32_t pavo_plugin_query(
     const pavo_host_api* host,
     const pavo_plugin_api** out,
     pavo_error* error) {
-  static const LongTable kTable = make_table();
+  static const LongTable table = make_table();
   uint32_t minor = 0;
   const uint32_t major = kFault == Fault::kRefuseVersion ? abi_major + 1 : abi_major;
   const int32_t code = pavo::sdk::negotiate(major, host_min_minor, host_max_minor, &minor, error);
@@ -338,6 +338,6 @@ extern "C" int32_t pavo_plugin_query(
   }
   const std::string greeting = "hello";
   host->log(host->context, PAVO_LOG_DEBUG, greeting.data(), greeting.size());
-  *out = kFault == Fault::kNullTable ? nullptr : &kTable.api;
+  *out = kFault == Fault::kNullTable ? nullptr : &table.api;
   return PAVO_OK;
 }
