@@ -54,4 +54,26 @@ function(pavo_add_cuda_plugin sm)
     set(sass sm_${sm})
     math(EXPR driver_min "${pavo_header_major} * 1000")  # machine code: of the same major version
   endif()
+
+  add_library(${target} MODULE ${PROJECT_SOURCE_DIR}/kernels/host/plugin.cpp)
+  target_link_libraries(${target} PRIVATE ${target}_kernels pavo_cuda_host pavo_warnings)
+  target_compile_definitions(${target} PRIVATE
+    PAVO_CUDA_ARCH=Sm${sm}
+    PAVO_CUDA_KERNELS_INC="plugins/cuda-sm${sm}/kernels.inc"
+    PAVO_CUDA_ID="cuda-sm${sm}"
+    PAVO_CUDA_VERSION="${PROJECT_VERSION}"
+    PAVO_CUDA_SASS="${sass}"
+    PAVO_CUDA_PTX="compute_${sm}"
+    PAVO_CUDA_TOOLKIT="${pavo_nvcc_version}"
+    PAVO_CUDA_TOOLKIT_NUMBER=${pavo_header_number}
+    PAVO_CUDA_DRIVER_MIN="${driver_min}")
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME pavo-cuda-sm${sm}
+    # Beside the binaries, in `plugins`: a place of the search order.
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/plugins
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
+  target_link_options(${target} PRIVATE
+    # One exported symbol: the static CUDA runtime and the C++ library stay inside.
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map
+    -Wl,-z,defs)
 endfunction()

@@ -13,17 +13,6 @@
 
 namespace pavo::cuda {
 
-// The facts as a value, for host code that is compiled once for all plugins.
-struct ArchFacts {
-  int32_t compute_capability;
-  int64_t shared_bytes_per_block;
-  int64_t shared_bytes_per_sm;
-  int32_t registers_per_sm;
-  int32_t threads_per_sm;
-  int32_t blocks_per_sm;
-  Caps typical;  // stands in for caps that a profile leaves out
-};
-
 template <typename Arch>
 constexpr void check_arch() {
   static_assert(Arch::kComputeCapability >= 60);

@@ -18,4 +18,16 @@ struct Caps {
   double f32_flops = 0;
 };
 
+// Facts of the chip that a plugin is made for, as a value: host code is compiled once for all
+// plugins and does not see the Arch structs.
+struct ArchFacts {
+  int32_t compute_capability;
+  int64_t shared_bytes_per_block;
+  int64_t shared_bytes_per_sm;
+  int32_t registers_per_sm;
+  int32_t threads_per_sm;
+  int32_t blocks_per_sm;
+  Caps typical;  // stands in for caps that a profile leaves out
+};
+
 }  // namespace pavo::cuda
