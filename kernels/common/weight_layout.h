@@ -3,7 +3,8 @@
 // Weights that are multiplied or gathered: one row after the other, each row planar. What the file
 // interleaves block by block lies in up to four parts per row, each [block] and 16-byte aligned, so
 // that every part loads as vectors and a single row can still be read (gather). Rows are padded to
-// 16 bytes. Weights that are read element by element (PAVO_USE_DENSE): plain f32, no padding.
+// 16 bytes with zeros. Weights that are read element by element (PAVO_USE_DENSE): plain f32, no
+// padding.
 //
 //   type      low                   high         scale                   extra
 //   f32 f16   the values
