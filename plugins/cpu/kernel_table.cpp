@@ -117,10 +117,10 @@ const Kernel* find_kernel(int32_t op, std::string_view name) {
                                                                             : found;
 }
 
-std::string kernel_names(int32_t op) {
+std::string kernel_names(int32_t op, const char* separator) {
   std::string names = kReferenceName;
   for_each_fast_kernel(op, [&](const Kernel& kernel) {
-    names += ", ";
+    names += separator;
     names += kernel.name;
   });
   return names;

@@ -40,7 +40,7 @@ Cost node_cost(const NodeQuery& query);
 // The kernel of that op and name, or NULL.
 const Kernel* find_kernel(int32_t op, std::string_view name);
 
-// "reference, norm_rms": for messages.
-std::string kernel_names(int32_t op);
+// "reference, norm_rms" with the separator ", ": for messages.
+std::string kernel_names(int32_t op, const char* separator);
 
 }  // namespace pavo::cpu

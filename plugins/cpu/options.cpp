@@ -1,6 +1,7 @@
 #include "plugins/cpu/options.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "pavo/plugin_helpers.h"
@@ -30,15 +31,30 @@ constexpr pavo_option_info kThreads = option(
     "0");
 constexpr pavo_option_info kReference = option(
     PAVO_VALUE_INT, "reference", "1: only the slow reference kernels (double sums), 0: all", "0");
-constexpr pavo_option_info kForceVariant = option(
-    PAVO_VALUE_STRING,
-    "force_variant",
-    "op=kernel,op=kernel: the only kernel allowed for these ops",
-    "");
+// "...; values: norm=reference|norm_rms,rope=...": tests force each kernel in turn.
+const std::string& force_variant_text() {
+  static const std::string text = [] {
+    std::string list = "op=kernel,op=kernel: the only kernel allowed for these ops; values: ";
+    for (const OpInfo& op : all_ops()) {
+      list += op.op == all_ops().front().op ? "" : ",";
+      list += std::string(op.name) + "=" + kernel_names(op.op, "|");
+    }
+    return list;
+  }();
+  return text;
+}
+
 constexpr pavo_option_info kRefuse =
     option(PAVO_VALUE_STRING, "refuse", "op,op: ops that are refused, to try a fallback", "");
 
-constexpr const pavo_option_info* kInfos[] = {&kThreads, &kReference, &kForceVariant, &kRefuse};
+constexpr std::string_view kForceVariantKey = "force_variant";
+
+std::span<const pavo_option_info* const> infos() {
+  static const pavo_option_info force_variant =
+      option(PAVO_VALUE_STRING, kForceVariantKey, force_variant_text(), "");
+  static const pavo_option_info* const list[] = {&kThreads, &kReference, &force_variant, &kRefuse};
+  return list;
+}
 
 const char* type_name(int32_t type) {
   constexpr const char* kNames[] = {"an integer", "a float", "a string"};
@@ -47,7 +63,7 @@ const char* type_name(int32_t type) {
 
 std::string valid_keys() {
   std::string keys;
-  for (const pavo_option_info* info : kInfos) {
+  for (const pavo_option_info* info : infos()) {
     keys += keys.empty() ? "" : ", ";
     keys += sdk::view(info->key);
   }
@@ -119,7 +135,7 @@ int32_t parse_forced(std::string_view list, Options* out, pavo_error* error) {
       return fail_text(
           error,
           "option force_variant: " + std::string(op->name) + " has no kernel '" + name +
-              "'; it has " + kernel_names(op->op));
+              "'; it has " + kernel_names(op->op, ", "));
     }
     out->forced.emplace_back(op->op, name);
     return static_cast<int32_t>(PAVO_OK);
@@ -139,11 +155,11 @@ int32_t parse_int(const pavo_value& value, int64_t most, int64_t* out, pavo_erro
 
 int32_t parse_option(const pavo_value& value, Options* out, pavo_error* error) {
   const std::string_view key = sdk::view(value.key);
-  const auto* const found =
-      std::find_if(std::begin(kInfos), std::end(kInfos), [&](const pavo_option_info* info) {
+  const auto found =
+      std::find_if(infos().begin(), infos().end(), [&](const pavo_option_info* info) {
         return sdk::view(info->key) == key;
       });
-  if (found == std::end(kInfos)) {
+  if (found == infos().end()) {
     return fail_text(
         error, "the CPU plugin has no option '" + std::string(key) + "'; it has " + valid_keys());
   }
@@ -154,7 +170,7 @@ int32_t parse_option(const pavo_value& value, Options* out, pavo_error* error) {
         "option " + std::string(key) + ": expected " + type_name(info->type) + ", got " +
             type_name(value.type));
   }
-  if (info == &kForceVariant) {
+  if (key == kForceVariantKey) {
     return parse_forced(sdk::view(value.string_value), out, error);
   }
   if (info == &kRefuse) {
@@ -173,8 +189,8 @@ int32_t parse_option(const pavo_value& value, Options* out, pavo_error* error) {
 }  // namespace
 
 const pavo_option_info* const* option_infos(uint32_t* count) {
-  *count = static_cast<uint32_t>(std::size(kInfos));
-  return kInfos;
+  *count = static_cast<uint32_t>(infos().size());
+  return infos().data();
 }
 
 int32_t parse_options(const pavo_values* values, Options* out, pavo_error* error) {

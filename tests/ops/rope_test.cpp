@@ -1,0 +1,191 @@
+#include <numbers>
+
+#include "tests/ops/op_test.h"
+#include "tests/quantized.h"
+
+namespace pavo::test {
+namespace {
+
+class RopeTest : public OpTest {
+ protected:
+  static pavo_rope_params params(int32_t mode, int32_t rotary_dims) {
+    pavo_rope_params params{};
+    params.mode = mode;
+    params.rotary_dims = rotary_dims;
+    params.theta = 10000.0F;
+    params.freq_scale = 1.0F;
+    params.magnitude = 1.0F;
+    return params;
+  }
+
+  OpCase make(
+      const Shape& shape,
+      const pavo_rope_params& params,
+      int32_t position_step = 1,
+      bool factors = false,
+      int64_t row_gap = 0) {
+    OpCase result;
+    result.set_params(pavo_op_rope, params);
+    result.add_input(activation(shape, random_.normals(shape[0] * shape[1] * shape[2]), row_gap));
+    const int64_t rows = params.mode == PAVO_ROPE_SECTIONS ? 4 : 1;
+    std::vector<int32_t> positions;
+    for (int64_t i = 0; i < rows * shape[0]; ++i) {
+      positions.push_back(static_cast<int32_t>(i * position_step % 200'000));
+    }
+    result.add_input(rows == 1 ? step({shape[0]}, positions) : step({4, shape[0]}, positions));
+    if (factors) {
+      std::vector<float> values;
+      for (int32_t i = 0; i < params.rotary_dims / 2; ++i) {
+        values.push_back(1.0F + std::fabs(random_.normal()));
+      }
+      result.add_input(weight_f32(values));
+    }
+    result.add_output(output(shape, row_gap));
+    return result;
+  }
+
+  // Yarn as the paper's code has it: a linear ramp over pair numbers.
+  static double frequency(const pavo_rope_params& p, double factor, int64_t i) {
+    const double base =
+        std::pow(static_cast<double>(p.theta), -2.0 * static_cast<double>(i) / p.rotary_dims) /
+        factor;
+    if (p.ext_factor == 0.0F) {
+      return base * static_cast<double>(p.freq_scale);
+    }
+    const auto turns_at = [&](double turns) {
+      return p.rotary_dims * std::log(p.original_context / (2 * std::numbers::pi * turns)) /
+             (2 * std::log(static_cast<double>(p.theta)));
+    };
+    const double low = std::max(std::floor(turns_at(static_cast<double>(p.beta_fast))), 0.0);
+    const double high = std::min(
+        std::ceil(turns_at(static_cast<double>(p.beta_slow))),
+        static_cast<double>(p.rotary_dims - 1));
+    const double at = (static_cast<double>(i) - low) / std::max(high - low, 0.001);
+    const double unscaled =
+        (1 - std::min(1.0, std::max(0.0, at))) * static_cast<double>(p.ext_factor);
+    return base * unscaled + base * static_cast<double>(p.freq_scale) * (1 - unscaled);
+  }
+
+  static int32_t position(
+      const OpCase& test_case, const pavo_rope_params& p, int64_t t, int64_t pair) {
+    int64_t row = 0;
+    if (p.mode == PAVO_ROPE_SECTIONS) {
+      const int32_t ends[] = {
+          p.section_0, p.section_0 + p.section_1, p.section_0 + p.section_1 + p.section_2};
+      row = (pair >= ends[0] ? 1 : 0) + (pair >= ends[1] ? 1 : 0) + (pair >= ends[2] ? 1 : 0);
+    }
+    const HostTensor& positions = test_case.tensors[1];
+    const int64_t tokens = test_case.tensors[0].desc.shape[0];
+    return read_as<int32_t>(positions.bytes.data() + positions.offset(row * tokens + t));
+  }
+
+  static Expected expect(const OpCase& test_case) {
+    const HostTensor& x = test_case.tensors[0];
+    const auto p = read_as<pavo_rope_params>(test_case.params.data());
+    const int64_t heads = x.desc.shape[1];
+    const int64_t dims = x.desc.shape[2];
+    const int64_t pairs = p.rotary_dims / 2;
+    Expected expected;
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      const int64_t d = i % dims;
+      if (d >= p.rotary_dims) {
+        expected.add(static_cast<double>(x.at(i)), 0);
+        continue;
+      }
+      const bool adjacent = p.mode == PAVO_ROPE_NORMAL;
+      const int64_t pair = adjacent ? d / 2 : d % pairs;
+      const bool first = adjacent ? d % 2 == 0 : d < pairs;
+      const int64_t distance = adjacent ? 1 : pairs;
+      const auto self = static_cast<double>(x.at(i));
+      const auto other = static_cast<double>(x.at(first ? i + distance : i - distance));
+      const double factor =
+          test_case.inputs.size() > 2 ? static_cast<double>(test_case.tensors[2].at(pair)) : 1.0;
+      const double angle =
+          frequency(p, factor, pair) * position(test_case, p, i / dims / heads, pair);
+      const double sine = std::sin(angle) * (first ? -1 : 1);
+      const auto magnitude = static_cast<double>(p.magnitude);
+      expected.add(
+          (self * std::cos(angle) + other * sine) * magnitude,
+          chain_tolerance(6, (std::fabs(self) + std::fabs(other)) * magnitude));
+    }
+    return expected;
+  }
+
+  void check(const OpCase& test_case) { expect_close(test_case, {expect(test_case)}); }
+};
+
+TEST_P(RopeTest, NormalAndNeox) {
+  for (const int32_t mode : {PAVO_ROPE_NORMAL, PAVO_ROPE_NEOX}) {
+    for (const int32_t dims : {2, 6, 8, 30, 32, 64, 66, 128}) {
+      SCOPED_TRACE("mode " + std::to_string(mode) + ", head " + std::to_string(dims));
+      check(make({1, 3, dims}, params(mode, dims)));
+      check(make({6, 2, dims}, params(mode, dims), 37));
+    }
+  }
+}
+
+TEST_P(RopeTest, CopiesWhatIsNotRotated) {
+  for (const int32_t mode : {PAVO_ROPE_NORMAL, PAVO_ROPE_NEOX}) {
+    check(make({5, 2, 80}, params(mode, 32), 11));
+    check(make({2, 2, 67}, params(mode, 2), 11));
+  }
+}
+
+TEST_P(RopeTest, FarPositionsKeepTheirAngle) {
+  check(make({50, 1, 64}, params(PAVO_ROPE_NEOX, 64), 3989));
+  pavo_rope_params far = params(PAVO_ROPE_NORMAL, 128);
+  far.theta = 1e6F;
+  check(make({50, 1, 128}, far, 3989));
+}
+
+TEST_P(RopeTest, ScalesFactorsAndYarn) {
+  pavo_rope_params p = params(PAVO_ROPE_NEOX, 64);
+  p.freq_scale = 0.25F;
+  check(make({4, 2, 64}, p, 501, true));
+  p.ext_factor = 1.0F;
+  p.beta_fast = 32.0F;
+  p.beta_slow = 1.0F;
+  p.original_context = 4096;
+  p.magnitude = 1.1386F;
+  check(make({4, 2, 64}, p, 501));
+  check(make({4, 2, 64}, p, 501, true));
+  p.mode = PAVO_ROPE_NORMAL;
+  check(make({40, 3, 64}, p, 501));
+}
+
+TEST_P(RopeTest, Sections) {
+  pavo_rope_params p = params(PAVO_ROPE_SECTIONS, 48);
+  p.section_0 = 8;
+  p.section_1 = 12;
+  p.section_2 = 4;
+  check(make({5, 2, 64}, p, 7));
+  p.section_0 = 0;
+  p.section_3 = 8;
+  check(make({5, 2, 64}, p, 7));
+}
+
+TEST_P(RopeTest, ManyTokensAndStrides) {
+  check(make({150, 4, 64}, params(PAVO_ROPE_NEOX, 64)));
+  check(make({9, 2, 32}, params(PAVO_ROPE_NORMAL, 32), 5, false, 24));
+}
+
+TEST_P(RopeTest, RefusesWhatDoesNotFit) {
+  expect_refusal(make({2, 2, 16}, params(PAVO_ROPE_NEOX, 18)), PAVO_REASON_PARAM, -1);
+  expect_refusal(make({2, 2, 16}, params(PAVO_ROPE_NEOX, 7)), PAVO_REASON_PARAM, -1);
+  expect_refusal(make({2, 2, 16}, params(PAVO_ROPE_NEOX, 0)), PAVO_REASON_PARAM, -1);
+  expect_refusal(make({2, 2, 16}, params(9, 16)), PAVO_REASON_PARAM, -1);
+  pavo_rope_params p = params(PAVO_ROPE_NEOX, 16);
+  p.theta = 0;
+  expect_refusal(make({2, 2, 16}, p), PAVO_REASON_PARAM, -1);
+  p = params(PAVO_ROPE_SECTIONS, 16);
+  p.section_0 = 7;
+  expect_refusal(make({2, 2, 16}, p), PAVO_REASON_PARAM, -1);
+  OpCase test_case = make({2, 2, 16}, params(PAVO_ROPE_NEOX, 16));
+  test_case.tensors[1] = step({3}, {0, 1, 2});
+  expect_refusal(test_case, PAVO_REASON_SHAPE_MISMATCH, 1);
+}
+
+PAVO_INSTANTIATE_OP_TEST(RopeTest);
+
+}  // namespace
+}  // namespace pavo::test
