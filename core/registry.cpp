@@ -4,7 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "core/device_assignment.h"
 #include "core/host_api.h"
+#include "core/text.h"
 
 namespace pavo {
 namespace {
@@ -72,51 +74,6 @@ void reject_duplicates(std::vector<PluginEntry>* plugins) {
   }
 }
 
-std::vector<size_t> cuda_plugins(const std::vector<PluginEntry>& plugins) {
-  std::vector<size_t> indices;
-  for (size_t i = 0; i < plugins.size(); ++i) {
-    if (plugins[i].state != PluginState::kRejected &&
-        plugins[i].facts->note.kind == PluginKind::kCuda) {
-      indices.push_back(i);
-    }
-  }
-  return indices;
-}
-
-// Gives each device to one plugin and writes down every pair's verdict.
-void assign_devices(RegistryReport* report) {
-  const std::vector<size_t> indices = cuda_plugins(report->plugins);
-  std::vector<PluginNote> notes;
-  notes.reserve(indices.size());
-  for (const size_t index : indices) {
-    notes.push_back(report->plugins[index].facts->note);
-  }
-  const Selection selection = select_devices(report->driver.devices, report->driver.version, notes);
-  for (const SelectionCell& cell : selection.grid) {
-    const size_t plugin = indices[cell.plugin];
-    report->grid.push_back({cell.device, plugin, cell.verdict.match, cell.owner, cell.text});
-    if (cell.owner) {
-      report->plugins[plugin].devices.push_back(report->driver.devices[cell.device].id);
-    }
-  }
-  for (const size_t index : indices) {
-    PluginEntry& entry = report->plugins[index];
-    if (entry.devices.empty()) {
-      entry.state = PluginState::kIdle;
-      entry.reason = report->driver.devices.empty() ? report->driver.absence
-                                                    : "it serves none of the devices here";
-    }
-  }
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) {
-    text += (text.empty() ? "" : ", ") + part;
-  }
-  return text.empty() ? "none" : text;
-}
-
 Status cannot_load(const RegistryReport& report, std::string_view id) {
   std::vector<std::string> usable;
   for (const PluginEntry& entry : report.plugins) {
@@ -131,7 +88,8 @@ Status cannot_load(const RegistryReport& report, std::string_view id) {
   }
   return Status(
       Code::kNoBackend,
-      "no plugin " + printable(id, 80) + " was found; there are: " + join(usable) +
+      "no plugin " + printable(id, 80) +
+          " was found; there are: " + (usable.empty() ? "none" : join(usable, ", ")) +
           "; pavo doctor shows every place and file");
 }
 
@@ -172,15 +130,18 @@ const PluginEntry* RegistryReport::find(std::string_view id) const {
 }
 
 bool RegistryReport::may_use(const PluginEntry& plugin, std::string_view device_id) const {
-  if (!plugin.facts || plugin.facts->note.kind != PluginKind::kCuda) {
-    return true;
-  }
-  return std::find(plugin.devices.begin(), plugin.devices.end(), device_id) != plugin.devices.end();
+  const auto owns = [&](const PluginEntry& entry) {
+    return std::find(entry.devices.begin(), entry.devices.end(), device_id) != entry.devices.end();
+  };
+  const bool known = plugin.probe && plugin.probe->outcome == ProbeOutcome::kOk;
+  const bool cuda = plugin.facts && plugin.facts->note.kind == PluginKind::kCuda;
+  return cuda || known ? owns(plugin) : std::none_of(plugins.begin(), plugins.end(), owns);
 }
 
 Registry Registry::discover(const RegistryOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   Registry registry;
+  registry.options_ = options;
   RegistryReport& report = registry.report_;
   SearchResult found = search_plugins(options.paths);
   report.places = std::move(found.places);
@@ -188,11 +149,15 @@ Registry Registry::discover(const RegistryOptions& options) {
     report.plugins.push_back(examine(file, options));
   }
   reject_duplicates(&report.plugins);
-  if (options.always_read_devices || !cuda_plugins(report.plugins).empty()) {
+  const bool cuda =
+      std::any_of(report.plugins.begin(), report.plugins.end(), [](const PluginEntry& entry) {
+        return entry.state != PluginState::kRejected && entry.facts->note.kind == PluginKind::kCuda;
+      });
+  if (options.always_read_devices || cuda) {
     report.devices_read = true;
     report.driver = read_cuda_driver(options.cuda_driver);
-    assign_devices(&report);
   }
+  assign_devices(options, &report);
   report.discover_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return registry;
@@ -203,12 +168,16 @@ Result<const LoadedPlugin*> Registry::load(std::string_view id) const {
   if (entry == nullptr) {
     return cannot_load(report_, id);
   }
-  Result<const LoadedPlugin*> plugin = load_plugin(entry->path, *entry->facts);
-  if (!plugin.ok()) {
-    return plugin.status().with_context(
-        "plugin " + entry->id() + " (" + entry->path.string() + ")");
+  const std::string context = "plugin " + entry->id() + " (" + entry->path.string() + ")";
+  if (options_.probe && !entry->probe) {
+    // An idle one: nobody needed it until now.
+    const ProbeResult probe = probe_without_devices(options_, *entry);
+    if (probe.outcome != ProbeOutcome::kOk && probe.outcome != ProbeOutcome::kNotRun) {
+      return Status(Code::kNoBackend, context + ": " + probe.text);
+    }
   }
-  return plugin;
+  Result<const LoadedPlugin*> plugin = load_plugin(entry->path, *entry->facts);
+  return plugin.ok() ? std::move(plugin) : plugin.status().with_context(context);
 }
 
 }  // namespace pavo

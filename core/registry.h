@@ -2,6 +2,7 @@
 // discover() only looks; load() brings one plugin into the process.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,8 +14,10 @@
 #include "core/device_select.h"
 #include "core/plugin_loader.h"
 #include "core/plugin_note.h"
+#include "core/plugin_probe.h"
 #include "core/plugin_search.h"
 #include "core/status.h"
+#include "core/system.h"
 
 namespace pavo {
 
@@ -27,6 +30,12 @@ struct RegistryOptions {
   std::filesystem::path cuda_driver;
   // Ask the driver for its devices even if no CUDA plugin could use them (for pavo doctor).
   bool always_read_devices = false;
+  // Try each plugin in a child process before it is used.
+  bool probe = true;
+  std::chrono::milliseconds probe_timeout{5000};
+  std::filesystem::path probe_program;  // empty: pavo-probe next to the running program
+  // Where probe results are remembered; empty: nowhere.
+  std::filesystem::path cache_folder = user_cache_directory();
 };
 
 enum class PluginState : int32_t {
@@ -43,7 +52,8 @@ struct DevicePluginPair {
   size_t plugin = 0;  // index in RegistryReport::plugins
   CodeMatch match = CodeMatch::kRefused;
   bool chosen = false;
-  std::string text;  // one line: why it is chosen, or not
+  bool tested = false;  // the plugin's self-test passed on this device
+  std::string text;     // one line: why it is chosen, or not
 };
 
 // One file that was found.
@@ -54,8 +64,11 @@ struct PluginEntry {
   std::string reason;  // one line: why it is idle or rejected
   // What was read; nothing if the file is no plugin or may not be read.
   std::optional<PluginFileFacts> facts;
-  // kind=cuda: ids of the devices that it was chosen for; it may use no other.
+  // Ids of the devices that are its own. kind=cuda: those that it was chosen for. Other kinds:
+  // those that it listed when it was probed, less those of an earlier plugin.
   std::vector<std::string> devices;
+  std::optional<ProbeResult> probe;   // nothing: it was not tried
+  std::vector<std::string> warnings;  // what is odd about it, but no reason to reject it
 
   const std::string& id() const;  // empty without facts
 };
@@ -70,7 +83,8 @@ struct RegistryReport {
 
   // The plugin that answers to this id, NULL if every one of that id was rejected.
   const PluginEntry* find(std::string_view id) const;
-  // True if the plugin may use the device: its own choice for plugins of other kinds.
+  // True if the plugin may use the device. A plugin that is not kind=cuda and was not tried may use
+  // all that no other plugin owns.
   bool may_use(const PluginEntry& plugin, std::string_view device_id) const;
 };
 
@@ -85,6 +99,7 @@ class Registry {
   Result<const LoadedPlugin*> load(std::string_view id) const;
 
  private:
+  RegistryOptions options_;
   RegistryReport report_;
 };
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 namespace pavo::test {
 
 // A P100, a P40 and a V100 in one host. Ids: GPU-60000000-0000-..., GPU-61..., GPU-70...
@@ -22,10 +24,22 @@ inline std::string fake_uuid(const std::string& start) {
 
 class FakeCuda {
  public:
-  explicit FakeCuda(const std::string& json) { ::setenv("PAVO_FAKE_CUDA", json.c_str(), 1); }
+  explicit FakeCuda(const std::string& json) {
+    ::setenv("PAVO_FAKE_CUDA", json.c_str(), 1);
+    // The fake plugins list the same devices.
+    std::string ids;
+    const auto host = nlohmann::json::parse(json, nullptr, false);
+    for (const auto& device : host.value("devices", nlohmann::json::array())) {
+      ids += fake_uuid(device.value("uuid", "")) + ",";
+    }
+    ::setenv("PAVO_FAKE_DEVICES", ids.c_str(), 1);
+  }
   FakeCuda(const FakeCuda&) = delete;
   FakeCuda& operator=(const FakeCuda&) = delete;
-  ~FakeCuda() { ::unsetenv("PAVO_FAKE_CUDA"); }
+  ~FakeCuda() {
+    ::unsetenv("PAVO_FAKE_CUDA");
+    ::unsetenv("PAVO_FAKE_DEVICES");
+  }
 
   static std::filesystem::path library() {
     return std::filesystem::path(PAVO_FAKES_DIR) / "fake_cuda_driver.so";

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/core/fake_cuda.h"
@@ -16,6 +17,7 @@ RegistryOptions options_for(const TempDir& dir) {
   RegistryOptions options;
   options.paths = {};
   options.paths.command_line = {dir.path()};
+  options.cache_folder = dir.path() / "cache";
   return options;
 }
 
@@ -154,6 +156,112 @@ TEST(Registry, AsksTheDriverOnlyIfAPluginNeedsIt) {
   EXPECT_FALSE(Registry::discover(options).report().devices_read);
   options.always_read_devices = true;
   EXPECT_EQ(Registry::discover(options).report().driver.devices.size(), 3u);
+}
+
+// The next best plugin takes a device whose own plugin fails on it; nothing is silent.
+TEST(Registry, PassesADeviceOnWhenItsPluginFailsOnIt) {
+  for (const char* bad : {"sm61_bad", "sm61_failing"}) {
+    const TempDir dir;
+    dir.add_fake(bad);
+    dir.add_fake("sm60");
+    const test::FakeCuda cuda(test::kMixedHost);
+    RegistryOptions options = options_for(dir);
+    options.cuda_driver = test::FakeCuda::library();
+    const Registry registry = Registry::discover(options);
+    const RegistryReport& report = registry.report();
+    const PluginEntry& failed = entry_of(report, bad);
+    EXPECT_EQ(failed.state, PluginState::kIdle);
+    EXPECT_THAT(failed.reason, testing::HasSubstr("device_self_test"));
+    const PluginEntry& second = entry_of(report, "sm60");
+    EXPECT_EQ(second.state, PluginState::kReady);
+    EXPECT_THAT(
+        second.devices,
+        testing::UnorderedElementsAre(
+            test::fake_uuid("60"), test::fake_uuid("61"), test::fake_uuid("70")));
+    for (const DevicePluginPair& pair : report.grid) {
+      EXPECT_EQ(pair.chosen, pair.tested);
+    }
+  }
+}
+
+TEST(Registry, DoesNotProbeExclusiveDevices) {
+  const TempDir dir;
+  dir.add_fake("sm61_bad");
+  const test::FakeCuda cuda(
+      R"({"devices": [{"capability": 61, "uuid": "61", "pci": "1", "mode": 3}]})");
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = test::FakeCuda::library();
+  const Registry registry = Registry::discover(options);
+  EXPECT_EQ(registry.report().plugins[0].state, PluginState::kReady);
+  ASSERT_EQ(registry.report().grid.size(), 1u);
+  EXPECT_FALSE(registry.report().grid[0].tested);
+  EXPECT_THAT(
+      registry.report().grid[0].text, testing::HasSubstr("not probed, since the device is in"));
+}
+
+TEST(Registry, RejectsWhatTheProbeFinds) {
+  const TempDir dir;
+  for (const char* name :
+       {"good",
+        "TrapInConstructor",
+        "ExitInConstructor",
+        "FailCreate",
+        "PrintInConstructor",
+        "FailSelfTest"}) {
+    dir.add_fake(name);
+  }
+  const Registry registry = Registry::discover(options_for(dir));
+  const RegistryReport& report = registry.report();
+  EXPECT_EQ(entry_of(report, "good").state, PluginState::kReady);
+  EXPECT_EQ(entry_of(report, "good").devices, std::vector<std::string>{"fake-good-0"});
+  EXPECT_EQ(entry_of(report, "TrapInConstructor").reason, "crashed with SIGILL while loading");
+  EXPECT_EQ(entry_of(report, "ExitInConstructor").state, PluginState::kRejected);
+  EXPECT_EQ(entry_of(report, "FailCreate").state, PluginState::kRejected);
+  EXPECT_EQ(entry_of(report, "FailSelfTest").state, PluginState::kIdle);
+  EXPECT_EQ(entry_of(report, "PrintInConstructor").state, PluginState::kReady);
+  EXPECT_THAT(
+      entry_of(report, "PrintInConstructor").warnings,
+      testing::ElementsAre(testing::HasSubstr("prints to standard output")));
+  EXPECT_THAT(
+      registry.load("fake-trapinconstructor").status().message(),
+      testing::HasSubstr("is rejected: crashed with SIGILL"));
+}
+
+TEST(Registry, TriesAnIdlePluginBeforeItIsLoaded) {
+  const TempDir dir;
+  dir.add_fake("sm61_trap");
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = "/nowhere/libcuda.so.1";
+  const Registry registry = Registry::discover(options);
+  EXPECT_EQ(registry.report().plugins[0].state, PluginState::kIdle);
+  const auto plugin = registry.load("cuda-sm61-trap");
+  ASSERT_FALSE(plugin.ok());
+  EXPECT_THAT(plugin.status().message(), testing::HasSubstr("crashed with SIGILL while loading"));
+}
+
+TEST(Registry, WarmCacheSparesTheChild) {
+  const TempDir dir;
+  dir.add_fake("good");
+  const RegistryOptions options = options_for(dir);
+  EXPECT_FALSE(Registry::discover(options).report().plugins[0].probe->cached);
+  const Registry warm = Registry::discover(options);
+  EXPECT_TRUE(warm.report().plugins[0].probe->cached);
+  EXPECT_EQ(warm.report().plugins[0].devices, std::vector<std::string>{"fake-good-0"});
+  RecordProperty("warm_us", std::to_string(warm.report().discover_ms * 1000));
+  EXPECT_LT(warm.report().discover_ms, 20);
+}
+
+TEST(Registry, UsesPluginsUntriedWithoutTheHelperButSaysSo) {
+  const TempDir dir;
+  dir.add_fake("good");
+  RegistryOptions options = options_for(dir);
+  options.probe_program = "/nowhere/pavo-probe";
+  const Registry registry = Registry::discover(options);
+  EXPECT_EQ(registry.report().plugins[0].state, PluginState::kReady);
+  EXPECT_THAT(
+      registry.report().plugins[0].warnings,
+      testing::ElementsAre(testing::HasSubstr("is not there")));
+  EXPECT_TRUE(registry.load("fake-good").ok());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // One small plugin, built many times: each copy breaks one rule (PAVO_FAKE_FAULT) or claims other
 // facts in its note. Without a fault it is a correct plugin of one device that accepts no node.
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -32,6 +33,7 @@ enum class Fault {
   kHandlerInConstructor,
   kThreadInConstructor,
   kGarbleInConstructor,
+  kTrapInHost,
   kTrapInQuery,
   kThrowInQuery,
   kThrowInCreate,
@@ -44,7 +46,7 @@ enum class Fault {
   kAbortInSelfTest,
   kFailSelfTest,
   kThrowInSelfTest,
-  kCrashTheSecondTime,
+  kCrashAtExit,
 };
 constexpr Fault kFault = Fault::PAVO_FAKE_FAULT;
 
@@ -90,11 +92,19 @@ __attribute__((constructor)) void constructor() {
       std::thread(hang).detach();
       return;
     case Fault::kGarbleInConstructor:
-      for (int fd = 3; fd < 16; ++fd) {
+      for (int fd = 3; fd < 256; ++fd) {
         if (::write(fd, "{\"garbage\":\n", 12) < 0) {
           continue;
         }
       }
+      return;
+    case Fault::kTrapInHost:
+      if (std::strcmp(program_invocation_short_name, "pavo-probe") != 0) {
+        __builtin_trap();
+      }
+      return;
+    case Fault::kCrashAtExit:
+      std::atexit([] { std::abort(); });
       return;
     default:
       return;
