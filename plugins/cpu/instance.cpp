@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
+#include <utility>
 
 #include "pavo/plugin_helpers.h"
 
 #include "plugins/cpu/device.h"
 #include "plugins/cpu/graph_copy.h"
 #include "plugins/cpu/kernel_table.h"
+#include "plugins/cpu/simd_targets.h"
 #include "plugins/cpu/tensor_view.h"
 
 namespace {
@@ -47,6 +49,13 @@ int32_t write_verdict(const pavo_verdict& verdict, pavo_verdict* target, pavo_er
 }
 
 }  // namespace
+
+pavo_plugin::pavo_plugin(pavo::cpu::Options options)
+    : options_(std::move(options)), caps_(options_.threads) {
+  if (!options_.simd.empty()) {
+    pavo::cpu::limit_simd_target(options_.simd);
+  }
+}
 
 int32_t pavo_plugin::query_nodes(
     const pavo_values* caps,

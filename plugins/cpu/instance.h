@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "pavo/plugin.h"
 
@@ -11,8 +10,8 @@
 
 struct pavo_plugin {
  public:
-  explicit pavo_plugin(pavo::cpu::Options options)
-      : options_(std::move(options)), caps_(options_.threads) {}
+  // Limits the instruction sets of the process if the options say so.
+  explicit pavo_plugin(pavo::cpu::Options options);
 
   const pavo::cpu::Options& options() const { return options_; }
   const pavo::cpu::Caps& caps() const { return caps_; }

@@ -46,7 +46,7 @@ void visit_family(std::span<const Kernel> family, int32_t op, Visit& visit) {
 }
 
 template <typename Visit>
-void for_each_fast_kernel([[maybe_unused]] int32_t op, [[maybe_unused]] Visit&& visit) {
+void for_each_fast_kernel(int32_t op, Visit&& visit) {
 #define PAVO_CPU_KERNELS(family) visit_family(family##_kernels(), op, visit);
 #include "plugins/cpu/kernels.inc"
 #undef PAVO_CPU_KERNELS

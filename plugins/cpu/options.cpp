@@ -8,6 +8,7 @@
 
 #include "plugins/cpu/kernel_table.h"
 #include "plugins/cpu/op_info.h"
+#include "plugins/cpu/simd_targets.h"
 #include "plugins/cpu/thread_pool.h"
 
 namespace pavo::cpu {
@@ -47,12 +48,21 @@ const std::string& force_variant_text() {
 constexpr pavo_option_info kRefuse =
     option(PAVO_VALUE_STRING, "refuse", "op,op: ops that are refused, to try a fallback", "");
 
+const std::string& simd_text() {
+  static const std::string text =
+      "best instruction set to use, for the whole process; values: " + simd_target_names();
+  return text;
+}
+
+constexpr std::string_view kSimdKey = "simd";
 constexpr std::string_view kForceVariantKey = "force_variant";
 
 std::span<const pavo_option_info* const> infos() {
   static const pavo_option_info force_variant =
       option(PAVO_VALUE_STRING, kForceVariantKey, force_variant_text(), "");
-  static const pavo_option_info* const list[] = {&kThreads, &kReference, &force_variant, &kRefuse};
+  static const pavo_option_info simd = option(PAVO_VALUE_STRING, kSimdKey, simd_text(), "");
+  static const pavo_option_info* const list[] = {
+      &kThreads, &kReference, &force_variant, &kRefuse, &simd};
   return list;
 }
 
@@ -142,6 +152,17 @@ int32_t parse_forced(std::string_view list, Options* out, pavo_error* error) {
   });
 }
 
+int32_t parse_simd(std::string_view name, Options* out, pavo_error* error) {
+  if (!name.empty() && !has_simd_target(name)) {
+    return fail_text(
+        error,
+        "option simd: this machine has no '" + std::string(name) + "'; it has " +
+            simd_target_names());
+  }
+  out->simd = name;
+  return PAVO_OK;
+}
+
 int32_t parse_int(const pavo_value& value, int64_t most, int64_t* out, pavo_error* error) {
   if (value.int_value < 0 || value.int_value > most) {
     return fail_text(
@@ -172,6 +193,9 @@ int32_t parse_option(const pavo_value& value, Options* out, pavo_error* error) {
   }
   if (key == kForceVariantKey) {
     return parse_forced(sdk::view(value.string_value), out, error);
+  }
+  if (key == kSimdKey) {
+    return parse_simd(sdk::view(value.string_value), out, error);
   }
   if (info == &kRefuse) {
     return parse_refuse(sdk::view(value.string_value), out, error);

@@ -13,6 +13,7 @@ namespace pavo::cpu {
 struct Options {
   int32_t threads = 1;     // resolved: the caller's thread included, at least 1
   bool reference = false;  // only reference kernels
+  std::string simd;        // best instruction set to use; "": as it is
   std::vector<std::pair<int32_t, std::string>> forced;  // op, kernel name: the only one allowed
   std::vector<int32_t> refused;                         // ops that are refused with REASON_POLICY
 };

@@ -100,6 +100,17 @@ int64_t detect_targets() {
 
 #endif
 
+// The named target and all lesser ones; 0 if there is none of that name.
+int64_t targets_up_to(std::string_view name) {
+  // A better target has a lower bit.
+  for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+    if (name == hwy::TargetName(rest & -rest)) {
+      return rest;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string simd_target_names() {
@@ -110,6 +121,14 @@ std::string simd_target_names() {
     names += hwy::TargetName(rest & -rest);
   }
   return names;
+}
+
+bool has_simd_target(std::string_view name) {
+  return targets_up_to(name) != 0;
+}
+
+void limit_simd_target(std::string_view name) {
+  hwy::GetChosenTarget().Update(targets_up_to(name));
 }
 
 }  // namespace pavo::cpu

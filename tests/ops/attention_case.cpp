@@ -121,6 +121,8 @@ class Formula {
         q_(*input(test_case, kQ)),
         k_(*input(test_case, kK)),
         v_(input(test_case, kV) != nullptr ? *input(test_case, kV) : k_),
+        k_values_(decode(k_)),
+        v_values_(decode(v_)),
         dims_(test_case.output_tensor(0).desc.shape[2]),
         arithmetic_(arithmetic) {}
 
@@ -147,8 +149,9 @@ class Formula {
       for (size_t i = 0; i < rows.size() && largest > -INFINITY; ++i) {
         const double weight = std::exp(scores[i] - largest);
         total += weight;
+        const double* row = kv(v_, v_values_, sequence, rows[i], h);
         for (int64_t d = 0; d < dims_; ++d) {
-          const double value = kv(v_, sequence, rows[i], h, d);
+          const double value = row[d];
           sums[static_cast<size_t>(d)] += weight * value;
           largest_value = std::max(largest_value, std::fabs(value));
         }
@@ -180,15 +183,34 @@ class Formula {
     return rows;
   }
 
-  double kv(const HostTensor& pool, int32_t sequence, int64_t j, int64_t h, int64_t d) const {
+  // All values of a pool in the order [page][head][row][dim].
+  static std::vector<double> decode(const HostTensor& pool) {
+    const int64_t dim = pool.desc.shape[3];
+    const int64_t heads = pool.desc.shape[0] * pool.desc.shape[1];
+    pavo_kv_layout layout{};
+    pavo_kv_layout_init(pool.desc.type, dim, &layout);
+    std::vector<double> values;
+    for (int64_t i = 0; i < heads * PAVO_KV_PAGE_ROWS * dim; ++i) {
+      const int64_t row = i / dim;
+      const std::byte* head = pool.bytes.data() + row / PAVO_KV_PAGE_ROWS * layout.head_bytes;
+      values.push_back(page_value(pool.desc.type, dim, head, row % PAVO_KV_PAGE_ROWS, i % dim));
+    }
+    return values;
+  }
+
+  // Row j of a sequence for query head h.
+  const double* kv(
+      const HostTensor& pool,
+      const std::vector<double>& values,
+      int32_t sequence,
+      int64_t j,
+      int64_t h) const {
     const HostTensor& table = *input(case_, kPageTable);
     const int64_t page = int_at(table, sequence * table.desc.shape[1] + j / PAVO_KV_PAGE_ROWS);
     const int64_t kv_heads = pool.desc.shape[1];
     const int64_t g = h / (q_.desc.shape[1] / kv_heads);
-    pavo_kv_layout layout{};
-    pavo_kv_layout_init(pool.desc.type, pool.desc.shape[3], &layout);
-    const std::byte* head = pool.bytes.data() + (page * kv_heads + g) * layout.head_bytes;
-    return page_value(pool.desc.type, pool.desc.shape[3], head, j % PAVO_KV_PAGE_ROWS, d);
+    const int64_t row = (page * kv_heads + g) * PAVO_KV_PAGE_ROWS + j % PAVO_KV_PAGE_ROWS;
+    return values.data() + row * pool.desc.shape[3];
   }
 
   // *norms: scale * |q| * |k|, and what is added to the product.
@@ -197,9 +219,10 @@ class Formula {
     double q_norm = 0;
     double k_norm = 0;
     const int64_t dim = q_.desc.shape[2];
+    const double* row = kv(k_, k_values_, sequence, j, h);
     for (int64_t d = 0; d < dim; ++d) {
       const auto q = static_cast<double>(q_.at((t * q_.desc.shape[1] + h) * dim + d));
-      const double k = kv(k_, sequence, j, h, d);
+      const double k = row[d];
       dot += q * k;
       q_norm += q * q;
       k_norm += k * k;
@@ -230,6 +253,8 @@ class Formula {
   const HostTensor& q_;
   const HostTensor& k_;
   const HostTensor& v_;
+  std::vector<double> k_values_;
+  std::vector<double> v_values_;
   int64_t dims_;
   Arithmetic arithmetic_;
 };
