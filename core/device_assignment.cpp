@@ -23,6 +23,7 @@ bool exclusive(const CudaDevice& device) {
 
 void reject(PluginEntry* entry, std::string reason) {
   entry->state = PluginState::kRejected;
+  entry->faulty = true;
   entry->reason = std::move(reason);
   entry->devices.clear();
 }
@@ -46,7 +47,8 @@ ProbeResult run_trial(
       is_cuda(entry) ? driver_version : 0,
       trial.devices,
       trial.no_devices);
-  if (std::optional<ProbeResult> known = cache.find(key)) {
+  std::optional<ProbeResult> known = entry.suspect ? std::nullopt : cache.find(key);
+  if (known) {
     return std::move(*known);
   }
   ProbeRequest request;

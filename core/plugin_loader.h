@@ -22,8 +22,11 @@ struct LoadedPlugin {
 
 // Loads the file, agrees on a version, checks the table. The same file again gives the same object.
 // path: canonical, as search_plugins returns it. Thread-safe. The status names the fault, without
-// the path.
+// the path. What the plugin prints to standard output meanwhile goes to standard error.
+// cache_folder: where a crash is remembered (core/crash_record.h); empty: nowhere.
 Result<const LoadedPlugin*> load_plugin(
-    const std::filesystem::path& path, const PluginFileFacts& facts);
+    const std::filesystem::path& path,
+    const PluginFileFacts& facts,
+    const std::filesystem::path& cache_folder = {});
 
 }  // namespace pavo

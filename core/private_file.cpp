@@ -18,19 +18,6 @@ Status io_error(const fs::path& path, const std::string& what) {
   return Status(Code::kIo, path.string() + ": " + what);
 }
 
-// Like create_directories, but what it makes is the user's alone.
-Status make_folders(const fs::path& folder) {
-  std::error_code error;
-  if (folder.empty() || fs::is_directory(folder, error)) {
-    return Status();
-  }
-  PAVO_RETURN_IF_ERROR(make_folders(folder.parent_path()));
-  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    return io_error(folder, std::strerror(errno));
-  }
-  return Status();
-}
-
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t put = ::write(fd, text.data(), text.size());
@@ -43,6 +30,18 @@ bool write_all(int fd, std::string_view text) {
 }
 
 }  // namespace
+
+Status make_private_folders(const fs::path& folder) {
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) {
+    return Status();
+  }
+  PAVO_RETURN_IF_ERROR(make_private_folders(folder.parent_path()));
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    return io_error(folder, std::strerror(errno));
+  }
+  return Status();
+}
 
 std::optional<std::string> read_private_file(const fs::path& path, size_t max_bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -63,7 +62,7 @@ std::optional<std::string> read_private_file(const fs::path& path, size_t max_by
 }
 
 Status write_private_file(const fs::path& path, std::string_view text) {
-  PAVO_RETURN_IF_ERROR(make_folders(path.parent_path()));
+  PAVO_RETURN_IF_ERROR(make_private_folders(path.parent_path()));
   std::string temporary = path.string() + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) {

@@ -1,7 +1,6 @@
 #include "core/probe_cache.h"
 
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <utility>
 
@@ -13,6 +12,7 @@
 
 #include "pavo/plugin.h"
 
+#include "core/hash.h"
 #include "core/private_file.h"
 #include "core/probe_protocol.h"
 
@@ -23,27 +23,12 @@ using nlohmann::json;
 
 constexpr size_t kMaxFileBytes = 1 << 20;
 
-// FNV-1a, 64 bit: spreads names, guards nothing.
-struct Hash {
-  uint64_t value = 0xcbf29ce484222325u;
-  void add(const char* data, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-      value = (value ^ static_cast<unsigned char>(data[i])) * 0x100000001b3u;
-    }
-  }
-  std::string text() const {
-    std::array<char, 17> hex = {};
-    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(value));
-    return hex.data();
-  }
-};
-
 std::string file_hash(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> buffer(1 << 16);
   Hash hash;
   while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
-    hash.add(buffer.data(), static_cast<size_t>(file.gcount()));
+    hash.add({buffer.data(), static_cast<size_t>(file.gcount())});
   }
   return "file " + hash.text();
 }
@@ -57,7 +42,7 @@ std::string processor() {
     std::array<unsigned, 4> words = {};
     __get_cpuid_count(leaf, 0, words.data(), &words[1], &words[2], &words[3]);
     words[1] = leaf == 1 ? 0 : words[1];  // holds the number of the core this runs on
-    hash.add(reinterpret_cast<const char*>(words.data()), sizeof words);
+    hash.add({reinterpret_cast<const char*>(words.data()), sizeof words});
   }
 #endif
   return hash.text();
@@ -131,9 +116,7 @@ ProbeKey ProbeKey::make(
 }
 
 std::filesystem::path ProbeCache::file_of(const ProbeKey& key) const {
-  Hash hash;
-  hash.add(key.text.data(), key.text.size());
-  return folder_ / "probe" / (hash.text() + ".json");
+  return folder_ / "probe" / (hash_text(key.text) + ".json");
 }
 
 std::optional<ProbeResult> ProbeCache::find(const ProbeKey& key) const {

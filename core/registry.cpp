@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/crash_record.h"
 #include "core/device_assignment.h"
 #include "core/host_api.h"
 #include "core/text.h"
@@ -16,8 +17,20 @@ std::string range_text(uint32_t major, uint32_t low, uint32_t high) {
          std::to_string(high);
 }
 
-// What the note alone tells against a plugin; empty if nothing does.
-std::string note_fault(const PluginFileFacts& facts, const RegistryOptions& options) {
+// Why the user does not want the plugin; empty if it is welcome.
+std::string policy_refusal(const PluginNote& note, const RegistryOptions& options) {
+  const auto matches = [&](const std::string& name) { return name_matches(name, note); };
+  if (std::any_of(options.deny.begin(), options.deny.end(), matches)) {
+    return "denied by configuration";
+  }
+  if (!options.allow.empty() && std::none_of(options.allow.begin(), options.allow.end(), matches)) {
+    return "not among the allowed plugins";
+  }
+  return {};
+}
+
+// What the file alone tells against a plugin; empty if nothing does.
+std::string note_fault(const PluginFileFacts& facts) {
   const PluginNote& note = facts.note;
   if (note.abi_major != PAVO_ABI_MAJOR || note.abi_min_minor > kHostMaxMinor ||
       note.abi_max_minor < kHostMinMinor) {
@@ -28,13 +41,6 @@ std::string note_fault(const PluginFileFacts& facts, const RegistryOptions& opti
   if (facts.elf.executable_stack) {
     return "asks for an executable stack, which would weaken the whole program; link it with "
            "-Wl,-z,noexecstack";
-  }
-  const auto matches = [&](const std::string& name) { return name_matches(name, note); };
-  if (std::any_of(options.deny.begin(), options.deny.end(), matches)) {
-    return "denied by configuration";
-  }
-  if (!options.allow.empty() && std::none_of(options.allow.begin(), options.allow.end(), matches)) {
-    return "not among the allowed plugins";
   }
   return {};
 }
@@ -53,7 +59,11 @@ PluginEntry examine(const FoundFile& file, const RegistryOptions& options) {
     return entry;
   }
   entry.facts = std::move(facts).value();
-  entry.reason = note_fault(*entry.facts, options);
+  entry.reason = policy_refusal(entry.facts->note, options);
+  if (entry.reason.empty()) {
+    entry.reason = note_fault(*entry.facts);
+    entry.faulty = !entry.reason.empty();
+  }
   if (entry.reason.empty()) {
     entry.state = PluginState::kReady;
   }
@@ -71,6 +81,31 @@ void reject_duplicates(std::vector<PluginEntry>* plugins) {
         entry.reason = "plugin " + entry.id() + " was found before, in " + earlier.path.string();
       }
     }
+  }
+}
+
+// A plugin that took the program down is named; after the second time it is skipped.
+void apply_crash_history(const CrashRecords& records, std::vector<PluginEntry>* plugins) {
+  for (PluginEntry& entry : *plugins) {
+    if (entry.state == PluginState::kRejected) {
+      continue;
+    }
+    const std::string key = CrashRecords::key_of(entry.path, entry.facts->elf);
+    const CrashHistory history = records.find(key);
+    if (history.strikes == 0) {
+      continue;
+    }
+    const std::string what = "the last time it was used the program " + history.last;
+    if (history.strikes < CrashRecords::kMaxStrikes) {
+      entry.suspect = true;
+      entry.warnings.push_back(what + "; it is tried again, once");
+      continue;
+    }
+    entry.state = PluginState::kRejected;
+    entry.faulty = true;
+    entry.reason = what +
+                   ", and so it did before; skipped, until you replace the plugin or run: rm " +
+                   records.files_of(key);
   }
 }
 
@@ -138,6 +173,26 @@ bool RegistryReport::may_use(const PluginEntry& plugin, std::string_view device_
   return cuda || known ? owns(plugin) : std::none_of(plugins.begin(), plugins.end(), owns);
 }
 
+std::vector<std::string> RegistryReport::notices() const {
+  std::vector<std::string> lines;
+  for (const PluginEntry& entry : plugins) {
+    const std::string name = "plugin " + (entry.facts ? entry.id() : entry.path.string()) + ": ";
+    const bool named = places[entry.place].source < PlaceSource::kNextToBinary;
+    if (entry.faulty || (!entry.facts && named)) {
+      lines.push_back(name + entry.reason);
+    }
+    for (const std::string& warning : entry.warnings) {
+      lines.push_back(name + warning);
+    }
+  }
+  for (const SearchPlace& place : places) {
+    if (!place.searched && place.source < PlaceSource::kNextToBinary) {
+      lines.push_back("plugin folder " + place.path.string() + ": " + place.reason);
+    }
+  }
+  return lines;
+}
+
 Registry Registry::discover(const RegistryOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   Registry registry;
@@ -149,6 +204,7 @@ Registry Registry::discover(const RegistryOptions& options) {
     report.plugins.push_back(examine(file, options));
   }
   reject_duplicates(&report.plugins);
+  apply_crash_history(CrashRecords(options.cache_folder), &report.plugins);
   const bool cuda =
       std::any_of(report.plugins.begin(), report.plugins.end(), [](const PluginEntry& entry) {
         return entry.state != PluginState::kRejected && entry.facts->note.kind == PluginKind::kCuda;
@@ -176,7 +232,8 @@ Result<const LoadedPlugin*> Registry::load(std::string_view id) const {
       return Status(Code::kNoBackend, context + ": " + probe.text);
     }
   }
-  Result<const LoadedPlugin*> plugin = load_plugin(entry->path, *entry->facts);
+  Result<const LoadedPlugin*> plugin =
+      load_plugin(entry->path, *entry->facts, options_.cache_folder);
   return plugin.ok() ? std::move(plugin) : plugin.status().with_context(context);
 }
 

@@ -68,6 +68,8 @@ struct PluginEntry {
   // those that it listed when it was probed, less those of an earlier plugin.
   std::vector<std::string> devices;
   std::optional<ProbeResult> probe;   // nothing: it was not tried
+  bool faulty = false;                // rejected for a fault of its own, not by the user's wish
+  bool suspect = false;               // it took the program down last time: no cached probe counts
   std::vector<std::string> warnings;  // what is odd about it, but no reason to reject it
 
   const std::string& id() const;  // empty without facts
@@ -80,6 +82,10 @@ struct RegistryReport {
   CudaDriver driver;
   std::vector<DevicePluginPair> grid;  // every device with every CUDA plugin that is not rejected
   double discover_ms = 0;
+
+  // One line for each thing that a user should hear of without asking: faulty plugins, warnings,
+  // places that were named but not searched.
+  std::vector<std::string> notices() const;
 
   // The plugin that answers to this id, NULL if every one of that id was rejected.
   const PluginEntry* find(std::string_view id) const;

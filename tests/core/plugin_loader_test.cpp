@@ -55,6 +55,16 @@ TEST(PluginLoader, StopsExceptionsAtTheBoundary) {
   EXPECT_NE(fault("ThrowInQuery").find("pavo_plugin_query threw an exception"), std::string::npos);
 }
 
+TEST(PluginLoader, KeepsWhatAPluginPrintsOutOfStandardOutput) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const auto plugin = load("PrintInConstructor");
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(plugin.ok());
+  EXPECT_EQ(printed, "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a plugin was here\n");
+}
+
 TEST(PluginTable, RefusesRelativePaths) {
   const auto query = open_plugin_library("good.so");
   ASSERT_FALSE(query.ok());

@@ -34,6 +34,7 @@ enum class Fault {
   kThreadInConstructor,
   kGarbleInConstructor,
   kTrapInHost,
+  kHangInHost,
   kTrapInQuery,
   kThrowInQuery,
   kThrowInCreate,
@@ -42,6 +43,7 @@ enum class Fault {
   kEmptyDeviceId,
   kTwiceSameDevice,
   kFailOpen,
+  kTrapInMemory,
   kHangInSelfTest,
   kAbortInSelfTest,
   kFailSelfTest,
@@ -71,6 +73,10 @@ using pavo::sdk::fail;
 
 void handler(int) {}
 
+bool in_probe() {
+  return std::strcmp(program_invocation_short_name, "pavo-probe") == 0;
+}
+
 __attribute__((constructor)) void constructor() {
   switch (kFault) {
     case Fault::kTrapInConstructor:
@@ -99,8 +105,13 @@ __attribute__((constructor)) void constructor() {
       }
       return;
     case Fault::kTrapInHost:
-      if (std::strcmp(program_invocation_short_name, "pavo-probe") != 0) {
+      if (!in_probe()) {
         __builtin_trap();
+      }
+      return;
+    case Fault::kHangInHost:
+      if (!in_probe()) {
+        hang();
       }
       return;
     case Fault::kCrashAtExit:
@@ -209,6 +220,9 @@ void device_close(pavo_device* device) {
 }
 
 int32_t device_memory(pavo_device* device, pavo_memory_info* info, pavo_error*) {
+  if (kFault == Fault::kTrapInMemory) {
+    __builtin_trap();
+  }
   info->total_bytes = 1 << 20;
   info->used_bytes = device->used_bytes;
   info->free_bytes = info->total_bytes - device->used_bytes;
