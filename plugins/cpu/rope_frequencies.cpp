@@ -17,6 +17,7 @@ double pair_of_turns(const pavo_rope_params& params, double turns) {
 // Share of the unscaled frequency in yarn's blend: 1 below the pair that turns beta_fast times, 0
 // above the one that turns beta_slow times, linear between the whole pairs around them.
 struct YarnRamp {
+  YarnRamp(double first, double last) : low(first), high(last) {}
   explicit YarnRamp(const pavo_rope_params& params)
       : low(std::max(0.0, std::floor(pair_of_turns(params, params.beta_fast)))),
         high(std::min<double>(
@@ -109,16 +110,15 @@ bool check_rope_params(const NodeQuery& query, Checker* check, pavo_verdict* ver
 
 void rope_frequencies(const pavo_rope_params& params, const float* factors, double* out) {
   const auto scale = static_cast<double>(params.freq_scale);
-  for (int64_t i = 0; i < params.rotary_dims / 2; ++i) {
-    const double power = -2.0 * static_cast<double>(i) / params.rotary_dims;
-    double frequency = std::pow(static_cast<double>(params.theta), power);
-    if (factors != nullptr) {
-      frequency /= static_cast<double>(factors[i]);
-    }
-    const double unscaled = params.ext_factor != 0.0F
-                                ? YarnRamp(params)(i) * static_cast<double>(params.ext_factor)
-                                : 0.0;
-    out[i] = frequency * (scale * (1 - unscaled) + unscaled);
+  const bool yarn = params.ext_factor != 0.0F;
+  const YarnRamp ramp = yarn ? YarnRamp(params) : YarnRamp{0, 0};
+  // A power for each pair would cost more than the rotation of a token.
+  const double ratio = std::pow(static_cast<double>(params.theta), -2.0 / params.rotary_dims);
+  double frequency = 1.0;
+  for (int64_t i = 0; i < params.rotary_dims / 2; ++i, frequency *= ratio) {
+    const double own = factors != nullptr ? frequency / static_cast<double>(factors[i]) : frequency;
+    const double unscaled = yarn ? ramp(i) * static_cast<double>(params.ext_factor) : 0.0;
+    out[i] = own * (scale * (1 - unscaled) + unscaled);
   }
 }
 
