@@ -336,10 +336,13 @@ Status GgufParser::place_tensors() {
   // Relative to a start that is aligned itself; a file without tensors may end before it.
   const uint64_t alignment = file_.alignment_;
   const uint64_t start = (reader_.position() + alignment - 1) / alignment * alignment;
-  const uint64_t data_bytes = reader_.size() - std::min<uint64_t>(start, reader_.size());
+  const uint64_t size = reader_.size();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     FileTensor& tensor = tensors_[i];
-    if (offsets_[i] > data_bytes || tensor.size_bytes > data_bytes - offsets_[i]) {
+    // In this order nothing overflows, and a tensor of no known size must start inside, too.
+    const bool fits = start <= size && offsets_[i] <= size - start &&
+                      tensor.size_bytes <= size - start - offsets_[i];
+    if (!fits) {
       return invalid(concat(
           "tensor ",
           quote(tensor.name),
@@ -350,7 +353,7 @@ Status GgufParser::place_tensors() {
           " + size ",
           tensor.size_bytes,
           " ends after the file's ",
-          reader_.size(),
+          size,
           " bytes",
           kCutFile));
     }

@@ -241,6 +241,16 @@ TEST(Gguf, RefusesBadTensors) {
   expect_invalid(GgufBuilder().tensor("", {1}, 0, four).build(), "tensor 0: name");
 }
 
+// A type of unknown size asks for no bytes, but its data must not begin past the end either.
+TEST(Gguf, RefusesTensorsWithoutADataSection) {
+  Bytes bytes = GgufBuilder().tensor("odd", {5}, 77, {}).build();
+  while (bytes.size() % 32 == 0 || bytes.back() == std::byte{0}) {
+    bytes.pop_back();  // the padding in front of the data, and the offset's zeros
+  }
+  bytes.resize(bytes.size() + 3 + 8);  // the rest of the type, and the offset
+  expect_invalid(bytes, "'odd': data start");
+}
+
 TEST(Gguf, MakesHostileNamesPrintable) {
   expect_invalid(GgufBuilder().raw("\x1b[2J", 13, {}).build(), "'\\x1b[2J'");
 }
