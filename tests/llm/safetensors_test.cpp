@@ -64,7 +64,8 @@ TEST(Safetensors, NamesWhatIsWrong) {
   expect_invalid(huge, "header length");
   expect_invalid(file_of("nonsense", 0), "header: expected JSON");
   expect_invalid(file_of("[1]", 0), "header: expected a JSON object, found array");
-  expect_invalid(file_of(std::string(100000, '['), 0), "header: expected JSON");
+  expect_invalid(file_of(std::string(100000, '['), 0), "header: expected JSON nested up to 32");
+  expect_invalid(file_of(std::string((32 << 20) + 1, ' '), 0), "header: expected at most 33554432");
   expect_invalid(file_of(R"({"a":{},"a":{}})", 0), "'a' is there twice");
   expect_invalid(file_of(R"({"a":1})", 0), "'a': expected an object, found number");
   const auto one = [](const std::string& dtype, const std::string& shape, const std::string& at) {
