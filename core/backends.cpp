@@ -103,7 +103,7 @@ Result<std::vector<OptionValue>> convert_options(
   for (const auto& [key, text] : options) {
     const auto* end = infos + count;
     const auto* found = std::find_if(
-        infos, end, [&](const pavo_option_info* info) { return view(info->key) == key; });
+        infos, end, [&key = key](const pavo_option_info* info) { return view(info->key) == key; });
     if (found == end) {
       std::string known;
       for (uint32_t i = 0; i < count; ++i) {
