@@ -48,7 +48,7 @@ struct Config {
   Setting<int64_t> context;                   // rows of K/V; 0: the model's own length
   Setting<int64_t> threads;                   // of the CPU plugin; 0: its choice
   Setting<std::string> fallback;              // allow, warn, error
-  Setting<std::vector<std::string>> place;    // "PATTERN=BACKEND", first match wins
+  Setting<std::vector<std::string>> place;    // of parse_place_rule, first match wins
   Setting<bool> probe;                        // try plugins in a child process first
   Setting<int64_t> probe_timeout_ms;
   Setting<std::string> log_level;  // debug, info, warn, error, off

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/overloaded.h"
+#include "core/placement.h"
 
 namespace pavo {
 
@@ -49,11 +50,7 @@ std::string check_kv_type(const std::string& text) {
 }
 
 std::string check_place(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return "expected PATTERN=BACKEND, as in 'blk.*.ffn_*=cpu'; got '" + text + "'";
-  }
-  return "";
+  return parse_place_rule(text).status().message();
 }
 
 std::string check_not_empty(const std::string& text) {
@@ -90,7 +87,7 @@ const std::array kSchema = {
         .name = "devices",
         .field = &Config::devices,
         .fallback = "",
-        .help = "ids of the devices to use, as `pavo doctor` prints them; none given: all",
+        .help = "ids of the devices to use, in order of preference; none given: all",
         .check = check_not_empty},
     ConfigKey{
         .name = "kv_type",
@@ -120,7 +117,7 @@ const std::array kSchema = {
         .name = "place",
         .field = &Config::place,
         .fallback = "",
-        .help = "rules PATTERN=BACKEND that pin nodes by name; the first match wins",
+        .help = "rules PATTERN=DEVICE that pin nodes by name; the first match wins",
         .check = check_place,
         .separator = ';'},
     ConfigKey{

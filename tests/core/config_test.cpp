@@ -130,7 +130,7 @@ TEST_F(ConfigTest, WrongTypesAndRangesSayWhatWasExpected) {
           HasSubstr("probe_timeout_ms: expected integer 1..600000, got 0"),
           HasSubstr("fallback: expected one of allow, warn, error, got 'never'"),
           HasSubstr("kv_type: expected K or K,V, each one of f32, f16"),
-          HasSubstr("place: expected PATTERN=BACKEND")));
+          HasSubstr("place: placement rule: expected PATTERN=DEVICE")));
   EXPECT_THAT(fault(), HasSubstr("got 'q4_k'"));
 }
 
