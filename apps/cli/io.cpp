@@ -1,0 +1,70 @@
+#include "apps/cli/io.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pavo::cli {
+
+Status StandardOutput::write(std::string_view text) {
+  while (!text.empty() && !closed_) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EPIPE) {
+      closed_ = true;
+    } else if (errno != EINTR) {
+      return Status(Code::kIo, std::string("writing to standard output: ") + std::strerror(errno));
+    }
+  }
+  return Status();
+}
+
+void note(const std::string& text) {
+  const std::string line = text + "\n";
+  // Nobody is left to be told if this fails.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+namespace {
+
+Status read_failure(const std::string& path) {
+  return Status(Code::kInvalidFile, "cannot read '" + path + "': " + std::strerror(errno));
+}
+
+Result<std::string> read_descriptor(int descriptor, const std::string& path) {
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (true) {
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+    if (count == 0) {
+      return text;
+    }
+    if (count > 0) {
+      text.append(buffer.data(), static_cast<size_t>(count));
+    } else if (errno != EINTR) {
+      return read_failure(path);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::string> read_all(const std::string& path) {
+  if (path == "-") {
+    return read_descriptor(STDIN_FILENO, "standard input");
+  }
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return read_failure(path);
+  }
+  Result<std::string> text = read_descriptor(descriptor, path);
+  ::close(descriptor);
+  return text;
+}
+
+}  // namespace pavo::cli

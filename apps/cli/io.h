@@ -1,0 +1,29 @@
+// Files and standard streams of the commands. Text goes to standard output, all else to standard
+// error.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace pavo::cli {
+
+// Writes all of it to standard output at once. A reader that went away (`pavo ... | head`) is no
+// error: closed() then says so and later calls do nothing. kIo for other failures (disk full).
+class StandardOutput {
+ public:
+  Status write(std::string_view text);
+  bool closed() const { return closed_; }
+
+ private:
+  bool closed_ = false;
+};
+
+// One line on standard error, for notes that belong to a run. Control characters are made harmless.
+void note(const std::string& text);
+
+// The whole file, or standard input for "-". kInvalidFile names it and the system's reason.
+Result<std::string> read_all(const std::string& path);
+
+}  // namespace pavo::cli
