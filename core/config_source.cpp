@@ -108,8 +108,8 @@ RawSource read_config_file(ConfigOrigin origin, const std::string& path, bool re
 }
 
 RawSource read_config_environment(const std::map<std::string, std::string>& environment) {
-  // Read elsewhere: the name of the user file.
-  std::vector<std::string> known = {"PAVO_CONFIG", "PAVO_PLUGIN_OPTIONS"};
+  // Those that are no settings: the user file's name and the driver library are read elsewhere.
+  std::vector<std::string> known = {"PAVO_CONFIG", "PAVO_CUDA_DRIVER", "PAVO_PLUGIN_OPTIONS"};
   RawSource out;
   out.origin = ConfigOrigin::kEnvironment;
   for (const ConfigKey& key : config_schema()) {

@@ -1,5 +1,6 @@
 #include "apps/cli/settings.h"
 
+#include <chrono>
 #include <filesystem>
 
 #include "core/log.h"
@@ -117,6 +118,9 @@ RegistryOptions registry_options(const Config& config) {
   options.paths.environment = join(environment, ":");
   options.allow = config.plugin_allow.value;
   options.deny = config.plugin_deny.value;
+  options.probe = config.probe.value;
+  options.probe_timeout = std::chrono::milliseconds(config.probe_timeout_ms.value);
+  options.cache_folder = config.cache_dir.value;
   return options;
 }
 

@@ -189,6 +189,7 @@ class Doctor(Case):
         self.assertEqual(len(cpu), 1)
         self.assertEqual(cpu[0]["state"], "ready")
         self.assertEqual(cpu[0]["devices"][0]["id"], "cpu")
+        self.assertEqual(cpu[0]["probe"]["outcome"], "ok")
         self.assertIn("threads", [option["key"] for option in cpu[0]["options"]])
         self.assertTrue(any(place["searched"] for place in report["places"]))
         self.assertIn("kv_type", [setting["key"] for setting in report["settings"]])
@@ -206,6 +207,18 @@ class Doctor(Case):
         broken = [p for p in report["plugins"] if p["path"].endswith("broken.so")]
         self.assertEqual(broken[0]["state"], "rejected")
         self.assertNotEqual(broken[0]["reason"], "")
+
+    def test_probing_can_be_left_out(self):
+        report = self.json_of(pavo("doctor", "--json", "--no-probe"))
+        self.assertNotIn("probe", report["plugins"][0])
+        self.assertEqual(report["plugins"][0]["state"], "ready")
+
+    def test_without_a_driver_there_are_no_cuda_devices(self):
+        env = harness.environment(PAVO_CUDA_DRIVER="/no/such/library.so")
+        report = self.json_of(pavo("doctor", "--json", env=env))
+        self.assertFalse(report["cuda_driver"]["present"])
+        self.assertNotEqual(report["cuda_driver"]["absence"], "")
+        self.assertEqual(report["cuda_driver"]["devices"], [])
 
     def test_denied_plugin(self):
         env = harness.environment(PAVO_PLUGIN_DENY="cpu")
