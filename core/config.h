@@ -45,7 +45,7 @@ struct Config {
   Setting<std::string> backend;               // "auto" or a plugin id
   Setting<std::vector<std::string>> devices;  // device ids; empty: all
   Setting<std::string> kv_type;               // "K" or "K,V", names of pavo_type_name
-  Setting<int64_t> context;                   // rows of K/V; 0: the model's own length
+  Setting<int64_t> context;                   // rows of K/V; 0: chosen for the job
   Setting<int64_t> threads;                   // of the CPU plugin; 0: its choice
   Setting<std::string> fallback;              // allow, warn, error
   Setting<std::vector<std::string>> place;    // of parse_place_rule, first match wins

@@ -99,8 +99,10 @@ const std::array kSchema = {
         .name = "context",
         .field = &Config::context,
         .fallback = "0",
-        .help = "most tokens a sequence may have; 0: the model's own length",
-        .max = int64_t{1} << 31},
+        .help =
+            "most tokens a sequence may have; 0: 4096, or what the job needs if that is more, but "
+            "never more than the model was trained for",
+        .max = int64_t{1} << 27},
     ConfigKey{
         .name = "threads",
         .field = &Config::threads,

@@ -6,8 +6,8 @@ set -euo pipefail
 
 run_packages=(
   g++ cmake ninja-build ccache pkg-config
-  libboost-dev libboost-filesystem-dev libspdlog-dev libhwy-dev libcli11-dev libtomlplusplus-dev
-  nlohmann-json3-dev libpcre2-dev libutf8proc-dev
+  libboost-dev libspdlog-dev libhwy-dev libcli11-dev libtomlplusplus-dev
+  nlohmann-json3-dev libpcre2-dev
   python3 python3-pip unzip)
 test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy)

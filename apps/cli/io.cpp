@@ -1,5 +1,6 @@
 #include "apps/cli/io.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -7,6 +8,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/host_api.h"
 
 namespace pavo::cli {
 
@@ -25,9 +28,14 @@ Status StandardOutput::write(std::string_view text) {
 }
 
 void note(const std::string& text) {
-  const std::string line = text + "\n";
+  std::string lines;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines += printable(std::string_view(text).substr(begin, end - begin), text.size()) + "\n";
+    begin = end + 1;
+  }
   // Nobody is left to be told if this fails.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, lines.data(), lines.size());
 }
 
 namespace {

@@ -20,7 +20,7 @@ class StandardOutput {
   bool closed_ = false;
 };
 
-// One line on standard error, for notes that belong to a run. Control characters are made harmless.
+// Lines on standard error, for notes that belong to a run. What could upset a terminal is replaced.
 void note(const std::string& text);
 
 // The whole file, or standard input for "-". kInvalidFile names it and the system's reason.

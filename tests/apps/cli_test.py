@@ -41,7 +41,7 @@ class Usage(Case):
             ("--top-k", "-2", "--top-k"),
             ("-n", "-2", "-2"),
             ("-n", "many", "many"),
-            ("-c", "-5", "expected integer 0..2147483648, got '-5'"),
+            ("-c", "-5", "expected integer 0..134217728, got '-5'"),
             ("--kv-type", "q4_k", "expected K or K,V"),
             ("--fallback", "never", "expected one of allow, warn, error, got 'never'"),
             ("--place", "nonsense", "expected PATTERN=DEVICE"),

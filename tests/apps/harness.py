@@ -43,6 +43,10 @@ def pavo(*arguments, stdin=b"", env=None, **options):
     return done
 
 
+def has_address_sanitizer():
+    return b"__asan_init" in pathlib.Path(PAVO).read_bytes()
+
+
 def tiny_model(context=512, kind="f16"):
     path = FOLDER / f"tiny-{context}-{kind}.gguf"
     if not path.exists():

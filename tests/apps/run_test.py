@@ -2,6 +2,9 @@
 """Commands that run a model: run, logits, bench."""
 
 import json
+import os
+import pty
+import resource
 import signal
 import struct
 import subprocess
@@ -28,6 +31,10 @@ def read_safetensors(path):
         name: (t["dtype"], t["shape"], body[t["data_offsets"][0] : t["data_offsets"][1]])
         for name, t in header.items()
     }
+
+
+def limit_memory(size):
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 class Run(Case):
@@ -114,6 +121,18 @@ class Run(Case):
         self.assert_fails(run("-p", "a", "--plugin-option", "cpu.thread=2"), 2, "thread")
         self.assert_fails(run("-p", "a", "--plugin-option", "cpu.threads=x"), 2, "threads", "'x'")
 
+    def test_a_refused_op_is_named_with_its_reason(self):
+        done = run("-p", "a", "--plugin-option", "cpu.refuse=attention")
+        self.assert_fails(done, 4, "no device runs attention", "blk.0", "refuse")
+
+    def test_a_context_without_memory_for_it(self):
+        if harness.has_address_sanitizer():  # it needs all addresses, and can limit memory itself
+            limits = "max_allocation_size_mb=4096:allocator_may_return_null=1"
+            done = run("-p", "a", "-c", "134217728", env=harness.environment(ASAN_OPTIONS=limits))
+        else:
+            done = run("-p", "a", "-c", "134217728", preexec_fn=lambda: limit_memory(4 << 30))
+        self.assert_fails(done, 1, "bytes of host memory", "smaller context")
+
     def test_kv_types(self):
         expected = self.assert_ok(run("-p", "Once", "-n", "8", *GREEDY, "--kv-type", "f32"))
         same = run("-p", "Once", "-n", "8", *GREEDY, "--kv-type", "f16,f16")
@@ -165,6 +184,26 @@ class Streams(Case):
         command.send_signal(signal.SIGINT)
         command.communicate(timeout=harness.TIMEOUT_S)
         self.assertEqual(command.returncode, -signal.SIGINT)
+
+    def test_progress_bar_on_a_terminal_only(self):
+        path = harness.FOLDER / "long.txt"
+        path.write_text("the hill " * 200)
+        arguments = ["-m", tiny_model(context=4096), "-f", path, "--batch", "16", "-n", "1"]
+        terminal, inner = pty.openpty()
+        command = [harness.PAVO, "run", *map(str, arguments)]
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=inner,
+            env=harness.environment(),
+            timeout=harness.TIMEOUT_S,
+        )
+        os.close(inner)
+        shown = os.read(terminal, 1 << 16)
+        os.close(terminal)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"prompt [", shown)
+        self.assertNotIn("prompt [", pavo("run", *arguments).stderr)
 
     def test_reader_that_goes_away_ends_the_run_quietly(self):
         command = self.start("-p", "Once", *GREEDY, "-c", "60000", "--quiet")

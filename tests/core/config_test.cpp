@@ -117,7 +117,7 @@ TEST_F(ConfigTest, WrongTypesAndRangesSayWhatWasExpected) {
   EXPECT_THAT(
       fault(),
       AllOf(
-          HasSubstr(":1: context: expected integer 0..2147483648, got 'many'"),
+          HasSubstr(":1: context: expected integer 0..134217728, got 'many'"),
           HasSubstr(":2: probe: expected true or false, got 1"),
           HasSubstr(":3: backend: expected text, got 3"),
           HasSubstr(":4: devices: expected list of texts, got 'cpu'"),
