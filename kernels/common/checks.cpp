@@ -280,13 +280,14 @@ bool check_node(const NodeQuery& query, pavo_verdict* verdict) {
     if (!check_index(query, i, *arity, verdict)) {
       return false;
     }
-    const pavo_tensor* tensor = checker.operand(i);
+    const uint32_t inputs = query.node.input_count;
+    const pavo_tensor* tensor = checker.operand(i < inputs ? i : Checker::output(i - inputs));
     if (tensor == nullptr) {
       continue;
     }
     OperandCheck check(*tensor, static_cast<int32_t>(i), verdict);
     if (!check.shape() || !check.type() || !check.strides() ||
-        (i >= query.node.input_count && !check.no_overlap())) {
+        (i >= inputs && !check.no_overlap())) {
       return false;
     }
   }
@@ -294,20 +295,19 @@ bool check_node(const NodeQuery& query, pavo_verdict* verdict) {
 }
 
 const pavo_tensor* Checker::operand(uint32_t index) const {
-  const uint32_t inputs = query_.node.input_count;
-  return index < inputs ? query_.input(index) : query_.output(index - inputs);
+  return index < kFirstOutput ? query_.input(index) : query_.output(index - kFirstOutput);
 }
 
 bool Checker::present(uint32_t index) {
   return operand(index) != nullptr || refuse(
                                           verdict_,
                                           PAVO_REASON_OPERAND,
-                                          static_cast<int32_t>(index),
+                                          number(index),
                                           -1,
                                           1,
                                           0,
-                                          "operand %u is missing",
-                                          index);
+                                          "operand %d is missing",
+                                          number(index));
 }
 
 bool Checker::rank(uint32_t index, int32_t rank) {
@@ -316,7 +316,7 @@ bool Checker::rank(uint32_t index, int32_t rank) {
          refuse(
              verdict_,
              PAVO_REASON_SHAPE_MISMATCH,
-             static_cast<int32_t>(index),
+             number(index),
              -1,
              rank,
              tensor->rank,
@@ -331,7 +331,7 @@ bool Checker::rank_at_least(uint32_t index, int32_t rank) {
          refuse(
              verdict_,
              PAVO_REASON_SHAPE_MISMATCH,
-             static_cast<int32_t>(index),
+             number(index),
              -1,
              rank,
              tensor->rank,
@@ -346,7 +346,7 @@ bool Checker::dim(uint32_t index, int32_t dimension, int64_t expected, const cha
          refuse(
              verdict_,
              PAVO_REASON_SHAPE_MISMATCH,
-             static_cast<int32_t>(index),
+             number(index),
              dimension,
              expected,
              tensor->shape[dimension],
@@ -367,7 +367,7 @@ bool Checker::dim_range(uint32_t index, int32_t dimension, int64_t least, int64_
          refuse(
              verdict_,
              PAVO_REASON_SHAPE_RANGE,
-             static_cast<int32_t>(index),
+             number(index),
              dimension,
              size < least ? least : most,
              size,
@@ -384,7 +384,7 @@ bool Checker::dim_multiple(uint32_t index, int32_t dimension, int64_t multiple) 
          refuse(
              verdict_,
              PAVO_REASON_SHAPE_MULTIPLE,
-             static_cast<int32_t>(index),
+             number(index),
              dimension,
              multiple,
              tensor->shape[dimension],
@@ -417,7 +417,7 @@ bool Checker::role(uint32_t index, std::initializer_list<int32_t> roles) {
          refuse(
              verdict_,
              PAVO_REASON_ROLE,
-             static_cast<int32_t>(index),
+             number(index),
              -1,
              *roles.begin(),
              tensor->role,
@@ -432,7 +432,7 @@ bool Checker::type(uint32_t index, std::initializer_list<int32_t> types) {
          refuse(
              verdict_,
              PAVO_REASON_TYPE,
-             static_cast<int32_t>(index),
+             number(index),
              -1,
              *types.begin(),
              tensor->type,
@@ -467,7 +467,7 @@ bool Checker::dense_weight(uint32_t index, int64_t count) {
   return tensor->uses == PAVO_USE_DENSE || refuse(
                                                verdict_,
                                                PAVO_REASON_OPERAND,
-                                               static_cast<int32_t>(index),
+                                               number(index),
                                                -1,
                                                PAVO_USE_DENSE,
                                                tensor->uses,
@@ -481,7 +481,7 @@ bool Checker::uniform_rows(uint32_t index) {
          refuse(
              verdict_,
              PAVO_REASON_STRIDE,
-             static_cast<int32_t>(index),
+             number(index),
              0,
              0,
              tensor->stride[0],

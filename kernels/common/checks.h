@@ -23,8 +23,15 @@ class Checker {
 
   // NULL if it is absent. Checks of an absent operand hold, so that optional ones need no `if`.
   const pavo_tensor* operand(uint32_t index) const;
-  // Operand number of an output.
-  uint32_t output(uint32_t index) const { return query_.node.input_count + index; }
+  // Index of an output for the checks below. Kept apart from input indices, so that an optional
+  // input beyond the node's last one is absent and not the first output.
+  static constexpr uint32_t kFirstOutput = 1u << 16;
+  static constexpr uint32_t output(uint32_t index) { return kFirstOutput + index; }
+  // Operand number of a verdict: inputs first, then outputs.
+  int32_t number(uint32_t index) const {
+    return static_cast<int32_t>(
+        index < kFirstOutput ? index : query_.node.input_count + index - kFirstOutput);
+  }
 
   bool present(uint32_t operand);
   bool rank(uint32_t operand, int32_t rank);

@@ -67,7 +67,7 @@ struct KvStoreWarp {
       return sdk::refuse(
           verdict,
           PAVO_REASON_OPERAND,
-          static_cast<int32_t>(check.output(0)),
+          check.number(check.output(0)),
           -1,
           query.node.inputs[1],
           query.node.outputs[0],
