@@ -192,13 +192,13 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
   expect_close(test_case, {expect_attention(test_case, Arithmetic::kF32)});
 }
 
-TEST_P(AttentionTest, TablesThatLeadNowhereFail) {
+TEST_P(AttentionTest, TablesThatLeadNowhereDoNoHarm) {
   AttentionForm form;
   form.lengths = {100};
   const auto broken = [&](size_t input, int32_t value) {
     OpCase test_case = make_attention(random_, form);
     std::memcpy(test_case.tensors[test_case.inputs[input]].bytes.data(), &value, sizeof value);
-    expect_failure(test_case, PAVO_ERROR_NODE_FAILED);
+    expect_no_harm(test_case);
   };
   broken(4, 1);        // no such sequence
   broken(6, 129);      // more rows than the page table holds

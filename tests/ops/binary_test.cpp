@@ -96,7 +96,7 @@ TEST_P(BinaryTest, Broadcast) {
 }
 
 TEST_P(BinaryTest, Weights) {
-  for (const int32_t type : {PAVO_TYPE_F32, PAVO_TYPE_F16, PAVO_TYPE_BF16, PAVO_TYPE_Q8_0}) {
+  for (const int32_t type : {PAVO_TYPE_F32, PAVO_TYPE_F16, PAVO_TYPE_BF16}) {
     OpCase test_case = make(
         PAVO_BINARY_MUL,
         {3, 64},

@@ -154,17 +154,20 @@ void OpTest::expect_refusal(const OpCase& test_case, int32_t reason, int32_t ope
   const OpRun run = run_case(backends().get(GetParam(), op, ""), test_case);
   EXPECT_TRUE(run.refused()) << op << " was accepted";
   EXPECT_EQ(run.verdict.reason, reason) << run.verdict.text;
-  EXPECT_EQ(run.verdict.operand, operand) << run.verdict.text;
+  // Of operands that do not fit each other, either may be named.
+  if (reason != PAVO_REASON_SHAPE_MISMATCH) {
+    EXPECT_EQ(run.verdict.operand, operand) << run.verdict.text;
+  }
   EXPECT_NE(std::string(run.verdict.text), "");
   EXPECT_NE(run.code, PAVO_OK) << "a plan was made of a refused node";
   EXPECT_NE(run.message, "");
 }
 
-void OpTest::expect_failure(const OpCase& test_case, int32_t code) {
+void OpTest::expect_no_harm(const OpCase& test_case) {
   for_each_kernel(test_case, [&](const OpRun& run) {
     ASSERT_FALSE(run.refused()) << run.verdict.text;
-    EXPECT_EQ(run.code, code) << run.message;
-    EXPECT_NE(run.message, "");
+    EXPECT_TRUE(run.code == PAVO_OK || run.code == PAVO_ERROR_NODE_FAILED) << run.code;
+    EXPECT_EQ(run.code == PAVO_OK, run.message.empty()) << run.message;
     EXPECT_EQ(run.damage, std::vector<std::string>());
   });
 }
