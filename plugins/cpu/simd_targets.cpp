@@ -2,6 +2,7 @@
 // object, and a plugin takes nothing but glibc from the system.
 #include "plugins/cpu/simd_targets.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 
@@ -21,6 +22,7 @@ struct CpuidBits {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
   uint32_t leaf7_ecx = 0;
+  uint32_t leaf7_1_eax = 0;
   uint32_t extended_ecx = 0;
   uint64_t xcr0 = 0;  // register state that the system saves
 };
@@ -37,6 +39,9 @@ CpuidBits read_cpuid() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     bits.leaf7_ebx = ebx;
     bits.leaf7_ecx = ecx;
+  }
+  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) {
+    bits.leaf7_1_eax = eax;
   }
   if (__get_cpuid(0x80000001U, &eax, &ebx, &ecx, &edx) != 0) {
     bits.extended_ecx = ecx;
@@ -92,13 +97,27 @@ int64_t detect_targets() {
   return targets;
 }
 
+bool detect_vnni(int64_t vector_bytes) {
+  const CpuidBits bits = read_cpuid();
+  const int64_t targets = detect_targets();
+  // Leaf 7 ecx: avx512 vnni 11. Leaf 7.1 eax: avx vnni 4.
+  return vector_bytes == 64 ? (targets & HWY_AVX3) != 0 && has(bits.leaf7_ecx, bit(11))
+                            : (targets & HWY_AVX2) != 0 && has(bits.leaf7_1_eax, bit(4));
+}
+
 #else
+
+bool detect_vnni(int64_t /*vector_bytes*/) {
+  return false;
+}
 
 int64_t detect_targets() {
   return HWY_STATIC_TARGET | HWY_SCALAR | HWY_EMU128;
 }
 
 #endif
+
+std::atomic<bool> g_vnni_allowed{true};
 
 // The named target and all lesser ones; 0 if there is none of that name.
 int64_t targets_up_to(std::string_view name) {
@@ -128,7 +147,18 @@ bool has_simd_target(std::string_view name) {
 }
 
 void limit_simd_target(std::string_view name) {
-  hwy::GetChosenTarget().Update(targets_up_to(name));
+  const int64_t targets = targets_up_to(name);
+  hwy::GetChosenTarget().Update(targets);
+  allow_vnni(targets == (hwy::SupportedTargets() & HWY_TARGETS));
+}
+
+bool has_vnni(int64_t vector_bytes) {
+  static const bool found[2] = {detect_vnni(32), detect_vnni(64)};
+  return found[vector_bytes == 64 ? 1 : 0] && g_vnni_allowed.load(std::memory_order_relaxed);
+}
+
+void allow_vnni(bool allowed) {
+  g_vnni_allowed.store(allowed, std::memory_order_relaxed);
 }
 
 }  // namespace pavo::cpu
