@@ -6,7 +6,7 @@ namespace pavo {
 namespace {
 
 const auto& op_table() {
-  static const auto kTable = std::to_array<OpInfo>({
+  static const auto table = std::to_array<OpInfo>({
 #define PAVO_FIELD(type, name)
 #define PAVO_OP(name, id, in_min, in_max, out_min, out_max, fields) \
   OpInfo{id, #name, in_min, in_max, out_min, out_max, name##_rules()},
@@ -14,7 +14,7 @@ const auto& op_table() {
 #undef PAVO_OP
 #undef PAVO_FIELD
   });
-  return kTable;
+  return table;
 }
 
 }  // namespace

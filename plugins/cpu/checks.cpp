@@ -201,6 +201,19 @@ bool check_operand(
       !check_strides(tensor, operand, verdict)) {
     return false;
   }
+  if (tensor.role == PAVO_ROLE_KV_POOL && tensor.rank == 4 &&
+      tensor.shape[2] != PAVO_KV_PAGE_ROWS) {
+    return refuse(
+        verdict,
+        PAVO_REASON_SHAPE_MISMATCH,
+        operand,
+        2,
+        PAVO_KV_PAGE_ROWS,
+        tensor.shape[2],
+        "expected %d rows in a page, got %" PRId64,
+        PAVO_KV_PAGE_ROWS,
+        tensor.shape[2]);
+  }
   if (extent_bytes(tensor) < 0) {
     return refuse(
         verdict,

@@ -46,7 +46,9 @@ if wanted doctor; then
 fi
 for plugin in $plugins; do
   if wanted doctor; then
-    check "$plugin" probe bin/pavo-probe "$PWD/bin/plugins/$plugin.so"
+    check "$plugin" probe sh -c \
+      'bin/pavo-probe "$1" | tee /dev/stderr | grep -q "\"tested\":true.*\"ok\":true"' \
+      probe "$PWD/bin/plugins/libpavo-$plugin.so"
   fi
   if wanted ops; then
     check "$plugin" ops ./ops.sh "$plugin"

@@ -164,7 +164,7 @@ TEST_P(KvStoreTest, RefusesWhatDoesNotFit) {
   expect_refusal(test_case, PAVO_REASON_SHAPE_MISMATCH, 1);
   test_case = make(PAVO_TYPE_F16, 1, 2, 16, {0});
   test_case.tensors[1].desc.shape[2] = 32;
-  expect_refusal(test_case, PAVO_REASON_SHAPE_RANGE, 1);
+  expect_refusal(test_case, PAVO_REASON_SHAPE_MISMATCH, 1);
   test_case = make(PAVO_TYPE_F16, 1, 2, 16, {0});
   test_case.outputs[0] = 0;
   expect_refusal(test_case, PAVO_REASON_OPERAND, 3);
