@@ -331,6 +331,7 @@ std::vector<Engine::OpTime> Engine::last_op_times() {
     ++sum.nodes;
   }
   std::vector<OpTime> times;
+  times.reserve(sums.size());
   for (const auto& [key, time] : sums) {
     times.push_back(time);
   }

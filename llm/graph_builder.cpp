@@ -111,8 +111,8 @@ TensorId GraphBuilder::add(const std::string& name, TensorId a, TensorId b) {
 }
 
 const Shape& GraphBuilder::shape(TensorId id) const {
-  static const Shape kNone;
-  return id == kNoTensor ? kNone : graph_.tensor(id).shape;
+  static const Shape none;
+  return id == kNoTensor ? none : graph_.tensor(id).shape;
 }
 
 Result<Graph> GraphBuilder::finish() && {

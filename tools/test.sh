@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Sets up, builds and passes every check: format, tests, clang-tidy, tests under the sanitizers.
-#   tools/test.sh          everything
-#   tools/test.sh quick    without clang-tidy and the sanitizers
+# Sets up, builds and passes every check: format, tests, clang-tidy.
+#   tools/test.sh            everything but the sanitizers; CI runs this
+#   tools/test.sh quick      without clang-tidy
+#   tools/test.sh sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # Exit status 0 only if every step passed; a failed check does not hide those after it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mode=${1:-all}
-if [ "$mode" != all ] && [ "$mode" != quick ]; then
-  echo "test: expected 'quick' or nothing, got '$mode'" >&2
+if [ "$mode" != all ] && [ "$mode" != quick ] && [ "$mode" != sanitize ]; then
+  echo "test: expected 'quick', 'sanitize' or nothing, got '$mode'" >&2
   exit 2
 fi
 
@@ -54,6 +55,11 @@ run_tests() {
 
 step setup tools/setup.sh test || finish
 step format check_format
+if [ "$mode" = sanitize ]; then
+  step "build asan" build asan || finish
+  step "tests under the sanitizers" run_tests asan
+  finish
+fi
 step "build cpu" build cpu || finish
 if [ "$mode" = quick ]; then
   step "tests" run_tests cpu
@@ -62,6 +68,4 @@ fi
 step "tests" run_tests cpu
 # The product; tests are held to the compiler's warnings and to the format.
 step "clang-tidy" python3 tools/tidy.py --build build/cpu --jobs "$jobs" sdk core llm plugins apps
-step "build asan" build asan || finish
-step "tests under the sanitizers" run_tests asan
 finish

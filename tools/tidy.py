@@ -88,7 +88,7 @@ def main():
         ["clang-tidy", "--version"], check=True, capture_output=True, text=True
     ).stdout
     salt = version.encode()
-    for config in sorted([ROOT / ".clang-tidy", *ROOT.glob("*/.clang-tidy")]):
+    for config in sorted([ROOT / ".clang-tidy", *ROOT.glob("[!.b]*/**/.clang-tidy")]):
         salt += str(config.relative_to(ROOT)).encode() + config.read_bytes()
 
     deps = dependencies(build)

@@ -70,10 +70,6 @@ LlamaModel::LlamaModel(LlamaConfig config, LlamaWeights weights)
   info_.vocab_size = config_.vocab_size;
   info_.context_length = config_.context_length;
   info_.layers = config_.layers;
-  for (const auto& [name, tensor] : this->weights()) {
-    info_.parameters += tensor.shape.elements();
-    info_.weight_bytes += tensor.size_bytes;
-  }
 }
 
 Result<std::unique_ptr<Model>> LlamaModel::create(const ModelSource& source) {
@@ -81,6 +77,10 @@ Result<std::unique_ptr<Model>> LlamaModel::create(const ModelSource& source) {
   PAVO_ASSIGN_OR_RETURN(LlamaWeights weights, bind_llama_weights(source, config));
   std::unique_ptr<LlamaModel> model(new LlamaModel(std::move(config), std::move(weights)));
   model->info_.architecture = source.architecture();
+  for (const auto& [name, tensor] : model->weights()) {
+    model->info_.parameters += tensor.shape.elements();
+    model->info_.weight_bytes += tensor.size_bytes;
+  }
   return std::unique_ptr<Model>(std::move(model));
 }
 
