@@ -73,8 +73,9 @@ bool check_rope_params(const NodeQuery& query, Checker* check, pavo_verdict* ver
         "expected a positive theta, got %g",
         static_cast<double>(params.theta));
   }
-  if (params.ext_factor != 0.0F && !(params.theta > 1.0F && params.beta_fast > 0.0F &&
-                                     params.beta_slow > 0.0F && params.original_context > 0)) {
+  if (params.ext_factor != 0.0F &&
+      !(params.theta > 1.0F && std::isfinite(params.beta_fast) && std::isfinite(params.beta_slow) &&
+        params.beta_fast > 0.0F && params.beta_slow > 0.0F && params.original_context > 0)) {
     return sdk::refuse(
         verdict,
         PAVO_REASON_PARAM,
