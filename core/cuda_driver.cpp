@@ -44,19 +44,18 @@ struct Functions {
 
 class Driver {
  public:
-  // Returns why the library cannot be used, or nothing.
-  std::string open(const std::filesystem::path& file) {
+  // False if the library cannot be used; *fault then says why.
+  bool open(const std::filesystem::path& file, std::string* fault) {
     const Result<DynamicLibrary> library = DynamicLibrary::open(file);
     if (!library.ok()) {
-      return library.status().message();
+      *fault = library.status().message();
+      return false;
     }
-    std::string missing;
+    const char* missing = nullptr;
     const auto bind = [&](auto* function, const char* name) {
       using Function = std::remove_pointer_t<std::remove_pointer_t<decltype(function)>>;
       *function = library->function<Function>(name);
-      if (*function == nullptr && missing.empty()) {
-        missing = std::string("it does not export ") + name;
-      }
+      missing = *function == nullptr && missing == nullptr ? name : missing;
     };
     bind(&call_.init, "cuInit");
     bind(&call_.driver_version, "cuDriverGetVersion");
@@ -68,7 +67,10 @@ class Driver {
     bind(&call_.device_attribute, "cuDeviceGetAttribute");
     bind(&call_.device_pci_id, "cuDeviceGetPCIBusId");
     bind(&call_.error_name, "cuGetErrorName");
-    return missing;
+    if (missing != nullptr) {
+      *fault = std::string("it does not export ") + missing;
+    }
+    return missing == nullptr;
   }
 
   void read(CudaDriver* out) const {
@@ -202,7 +204,7 @@ CudaDriver read_cuda_driver(const std::filesystem::path& library) {
     return result;
   }
   Driver driver;
-  if (const std::string fault = driver.open(file); !fault.empty()) {
+  if (std::string fault; !driver.open(file, &fault)) {
     result.absence = "no NVIDIA driver: " + fault;
     return result;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/plugin_guard.h"
+
 namespace pavo {
 namespace {
 
@@ -136,6 +138,7 @@ Plan::~Plan() {
 
 Status Plan::submit(const pavo_submit& submit) {
   ErrorSlot error;
+  const PluginScope scope(api_, "submit");
   return error.to_status(api_->submit(handle_, &submit, error.get()), plugin_);
 }
 
@@ -192,6 +195,7 @@ Result<std::vector<pavo_verdict>> PluginInstance::query(
     pointers.push_back(&verdict);
   }
   ErrorSlot error;
+  const PluginScope scope(api_, "query_nodes");
   PAVO_RETURN_IF_ERROR(
       error.to_status(api_->query_nodes(handle_, caps, &graph, pointers.data(), error.get()), id_));
   return verdicts;
@@ -232,6 +236,7 @@ Result<std::unique_ptr<Device>> Device::open(
   pavo_device* handle = nullptr;
   const pavo_string wanted = to_pavo(id);
   const pavo_plugin_api* api = plugin->api();
+  const PluginScope scope(api, "device_open");
   PAVO_RETURN_IF_ERROR(error.to_status(
       api->device_open(plugin->get(), &wanted, &handle, error.get()), plugin->id()));
   std::unique_ptr<Device> device(new Device(std::move(plugin), handle));
@@ -283,6 +288,7 @@ Status Device::pack(
     int64_t row_begin,
     int64_t row_count) {
   ErrorSlot error;
+  const PluginScope scope(plugin_->api(), "pack");
   return error.to_status(
       plugin_->api()->pack(handle_, &tensor, &target, src, row_begin, row_count, error.get()),
       plugin_id());
@@ -293,6 +299,7 @@ Result<Plan> Device::create_plan(const pavo_graph& graph) {
   pavo_plan* plan = nullptr;
   pavo_plan_info info = {};
   info.struct_size = sizeof info;
+  const PluginScope scope(plugin_->api(), "plan_create");
   PAVO_RETURN_IF_ERROR(error.to_status(
       plugin_->api()->plan_create(handle_, &graph, &plan, &info, error.get()), plugin_id()));
   return Plan(plugin_->api(), plugin_id(), plan, info);
@@ -302,6 +309,7 @@ Status Device::copy(std::span<const pavo_copy_region> regions) {
   const pavo_fence after{timeline_, queued_};
   const pavo_fence signal{timeline_, queued_ + 1};
   ErrorSlot error;
+  const PluginScope scope(plugin_->api(), "copy");
   const int32_t code = plugin_->api()->copy(
       handle_,
       regions.data(),
@@ -330,6 +338,7 @@ Status Device::run(Plan& plan, pavo_submit submit) {
 
 Status Device::wait() {
   ErrorSlot error;
+  const PluginScope scope(plugin_->api(), "timeline_wait");
   return error.to_status(
       plugin_->api()->timeline_wait(timeline_, queued_, -1, error.get()), plugin_id());
 }

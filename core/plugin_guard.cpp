@@ -298,7 +298,8 @@ PluginScope::PluginScope(const pavo_plugin_api* api, const char* name) {
   call.start_ns.store(now_ns(), std::memory_order_release);
   call.name.store(name, std::memory_order_release);
   call.api.store(api, std::memory_order_release);
-  if (GuardedPlugin* plugin = find_plugin(api)) {
+  GuardedPlugin* plugin = find_plugin(api);
+  if (plugin != nullptr && std::strcmp(name, "submit") == 0) {
     plugin->used.store(true, std::memory_order_relaxed);
   }
 }

@@ -22,14 +22,14 @@ void guard_plugin(
     const void* code,
     const std::filesystem::path& crash_file);
 
-// True if a PluginScope of a plugin was ever opened in this process.
+// True if work was submitted to the plugin in this process.
 bool plugin_was_used(const pavo_plugin_api* api);
 
 // Around every call into a plugin that runs its kernels or may block. Costs some 30 ns. Scopes
 // nest.
 class PluginScope {
  public:
-  // name: of the table's function, static text.
+  // name: of the table's function, static text. "submit" counts as use of the plugin.
   PluginScope(const pavo_plugin_api* api, const char* name);
   PluginScope(const PluginScope&) = delete;
   PluginScope& operator=(const PluginScope&) = delete;

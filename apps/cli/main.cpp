@@ -10,6 +10,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/exit_code.h"
 #include "apps/cli/io.h"
+#include "core/plugin_guard.h"
 #include "core/text.h"
 
 namespace pavo::cli {
@@ -78,6 +79,7 @@ int run_main(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A reader that goes away shows as an error of write(), which StandardOutput handles.
   std::signal(SIGPIPE, SIG_IGN);
+  pavo::watch_crashes();
   try {
     return pavo::cli::run_main(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -152,6 +152,9 @@ Status start_engine(const ModelFlags& flags, const TokensNeeded& needed, Session
   PAVO_ASSIGN_OR_RETURN(
       options.context, choose_context(config.context, model->info().context_length, needed));
   const Registry registry = Registry::discover(registry_options(config));
+  for (const std::string& notice : registry.report().notices()) {
+    log_warn(notice);
+  }
   PAVO_ASSIGN_OR_RETURN(auto devices, open_devices(registry, backend_request(config)));
   session->phases.end("devices");
   PAVO_ASSIGN_OR_RETURN(

@@ -133,15 +133,15 @@ TEST_F(PluginGuardDeathTest, ForgivesAPluginThatWasUsedToAGoodEnd) {
   EXPECT_EQ(records.find(key).strikes, 1);
   EXPECT_EXIT(
       {
-        Opened plugin("good", dir_.path());
+        Opened("good", dir_.path()).self_test();
         std::exit(0);
       },
       ExitedWithCode(0),
       "");
-  EXPECT_EQ(records.find(key).strikes, 1) << "it was loaded, but not used";
+  EXPECT_EQ(records.find(key).strikes, 1) << "nothing was submitted to it";
   EXPECT_EXIT(
       {
-        Opened("good", dir_.path()).self_test();
+        const PluginScope scope(Opened("good", dir_.path()).api, "submit");
         std::exit(0);
       },
       ExitedWithCode(0),
