@@ -2,6 +2,7 @@
 // formula of quant.h, not from the code under test.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -81,7 +82,7 @@ inline double block_value(int32_t type, const std::byte* block, int i) {
 
 // Value `index` of a row as in the file.
 inline double row_value(int32_t type, const std::byte* row, int64_t index) {
-  const int64_t values = pavo_type_block_values(type);
+  const int64_t values = std::max<int64_t>(1, pavo_type_block_values(type));
   return block_value(
       type, row + index / values * pavo_type_block_bytes(type), static_cast<int>(index % values));
 }

@@ -14,7 +14,7 @@ constexpr uint64_t kBufferAlignment = 64;  // a cache line, and the widest vecto
 }  // namespace
 
 pavo_device::pavo_device(const pavo_host_api& host, const pavo::cpu::Options& options)
-    : host_(host), options_(options), pool_(options.threads) {}
+    : pool_(options.threads), host_(host), options_(options) {}
 
 pavo_device::~pavo_device() {
   const int32_t left = buffers_.load();

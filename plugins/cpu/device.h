@@ -35,9 +35,9 @@ struct pavo_device {
   void buffer_destroy(pavo_buffer* buffer);
 
  private:
+  pavo::cpu::ThreadPool pool_;  // first: it lies on cache lines of its own
   const pavo_host_api& host_;
   const pavo::cpu::Options options_;
-  pavo::cpu::ThreadPool pool_;
   std::atomic<int64_t> used_bytes_{0};
   std::atomic<int32_t> buffers_{0};
 };

@@ -35,6 +35,11 @@ const HostTensor* input(const OpCase& test_case, size_t index) {
   return there ? &test_case.tensors[test_case.inputs[index]] : nullptr;
 }
 
+// An input that every attention has.
+const HostTensor& required(const OpCase& test_case, size_t index) {
+  return test_case.tensors[test_case.inputs[index]];
+}
+
 // Pages in random order, with some that no sequence uses; unused places of the table hold -7, which
 // no kernel may follow.
 std::vector<int32_t> make_page_table(
@@ -118,16 +123,16 @@ class Formula {
   Formula(const OpCase& test_case, Arithmetic arithmetic)
       : case_(test_case),
         params_(read_as<pavo_attention_params>(test_case.params.data())),
-        q_(*input(test_case, kQ)),
-        k_(*input(test_case, kK)),
-        v_(input(test_case, kV) != nullptr ? *input(test_case, kV) : k_),
+        q_(required(test_case, kQ)),
+        k_(required(test_case, kK)),
+        v_(input(test_case, kV) != nullptr ? required(test_case, kV) : k_),
         k_values_(decode(k_)),
         v_values_(decode(v_)),
         dims_(test_case.output_tensor(0).desc.shape[2]),
         arithmetic_(arithmetic) {}
 
   void add(int64_t t, int64_t h, Expected* expected) const {
-    const int32_t sequence = int_at(*input(case_, kRowSeq), t);
+    const int32_t sequence = int_at(required(case_, kRowSeq), t);
     std::vector<double> sums(static_cast<size_t>(dims_), 0.0);
     double total = 0;
     double largest_score = 0;
@@ -166,8 +171,8 @@ class Formula {
 
  private:
   std::vector<int64_t> visible(int64_t t, int32_t sequence) const {
-    const int64_t length = int_at(*input(case_, kLengths), sequence);
-    const int64_t own = int_at(*input(case_, kRows), t);
+    const int64_t length = int_at(required(case_, kLengths), sequence);
+    const int64_t own = int_at(required(case_, kRows), t);
     const HostTensor* list = input(case_, kRowList);
     const int64_t count = list != nullptr ? list->desc.shape[1] : length;
     std::vector<int64_t> rows;
@@ -205,7 +210,7 @@ class Formula {
       int32_t sequence,
       int64_t j,
       int64_t h) const {
-    const HostTensor& table = *input(case_, kPageTable);
+    const HostTensor& table = required(case_, kPageTable);
     const int64_t page = int_at(table, sequence * table.desc.shape[1] + j / PAVO_KV_PAGE_ROWS);
     const int64_t kv_heads = pool.desc.shape[1];
     const int64_t g = h / (q_.desc.shape[1] / kv_heads);
@@ -237,12 +242,12 @@ class Formula {
     double bias = 0;
     if (const HostTensor* slopes = input(case_, kSlopes)) {
       bias = static_cast<double>(slopes->at(h)) *
-             static_cast<double>(j - int_at(*input(case_, kRows), t));
+             static_cast<double>(j - int_at(required(case_, kRows), t));
       *norms += std::fabs(bias);
     }
     if (const HostTensor* mask = input(case_, kMask)) {
       const int64_t columns = mask->desc.shape[1];
-      const int64_t column = j - int_at(*input(case_, kLengths), sequence) + columns;
+      const int64_t column = j - int_at(required(case_, kLengths), sequence) + columns;
       bias += column >= 0 ? static_cast<double>(mask->at(t * columns + column)) : 0.0;
     }
     return score + bias;

@@ -147,6 +147,7 @@ void Backend::create(const BackendConfig& config) {
     values.push_back(value);
   }
   std::vector<const pavo_value*> pointers;
+  pointers.reserve(values.size());
   for (const pavo_value& value : values) {
     pointers.push_back(&value);
   }

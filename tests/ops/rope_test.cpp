@@ -28,15 +28,15 @@ class RopeTest : public OpTest {
     result.set_params(pavo_op_rope, params);
     result.add_input(activation(shape, random_.normals(shape[0] * shape[1] * shape[2]), row_gap));
     const int64_t rows = params.mode == PAVO_ROPE_SECTIONS ? 4 : 1;
-    std::vector<int32_t> positions;
-    for (int64_t i = 0; i < rows * shape[0]; ++i) {
-      positions.push_back(static_cast<int32_t>(i * position_step % 200'000));
+    std::vector<int32_t> positions(static_cast<size_t>(rows * shape[0]));
+    for (size_t i = 0; i < positions.size(); ++i) {
+      positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) * position_step % 200'000);
     }
     result.add_input(rows == 1 ? step({shape[0]}, positions) : step({4, shape[0]}, positions));
     if (factors) {
-      std::vector<float> values;
-      for (int32_t i = 0; i < params.rotary_dims / 2; ++i) {
-        values.push_back(1.0F + std::fabs(random_.normal()));
+      std::vector<float> values = random_.normals(params.rotary_dims / 2);
+      for (float& value : values) {
+        value = 1.0F + std::fabs(value);
       }
       result.add_input(weight_f32(values));
     }

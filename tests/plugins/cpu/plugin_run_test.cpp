@@ -386,9 +386,9 @@ TEST_F(CpuRun, FailedWorkIsReportedOnceByTheWait) {
 
 // The functions marked [any], all at once.
 TEST_F(CpuRun, AnyThreadMayAsk) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
+  std::vector<std::thread> threads(4);
+  for (std::thread& thread : threads) {
+    thread = std::thread([&] {
       const MatmulNode node;
       const std::vector<float> rows(96, 1.0F);
       for (int k = 0; k < 50; ++k) {
