@@ -100,6 +100,22 @@ bool Checker::dim_at_least(uint32_t index, int32_t dimension, int64_t least) {
              tensor->shape[dimension]);
 }
 
+bool Checker::dim_at_most(uint32_t index, int32_t dimension, int64_t most) {
+  const pavo_tensor* tensor = operand(index);
+  return tensor == nullptr || tensor->shape[dimension] <= most ||
+         refuse(
+             verdict_,
+             PAVO_REASON_SHAPE_RANGE,
+             number(index),
+             dimension,
+             most,
+             tensor->shape[dimension],
+             "expected dimension %d to be at most %" PRId64 ", got %" PRId64,
+             dimension,
+             most,
+             tensor->shape[dimension]);
+}
+
 bool Checker::same_shape(uint32_t index, uint32_t other) {
   const pavo_tensor* tensor = operand(index);
   const pavo_tensor* model = operand(other);

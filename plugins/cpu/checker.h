@@ -28,6 +28,7 @@ class Checker {
   // `what` says where the expected value comes from: "K of x".
   bool dim(uint32_t operand, int32_t dimension, int64_t expected, const char* what);
   bool dim_at_least(uint32_t operand, int32_t dimension, int64_t least);
+  bool dim_at_most(uint32_t operand, int32_t dimension, int64_t most);
   bool same_shape(uint32_t operand, uint32_t other);
   bool role(uint32_t operand, std::initializer_list<int32_t> roles);
   bool type(uint32_t operand, std::initializer_list<int32_t> types);

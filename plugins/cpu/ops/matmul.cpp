@@ -18,24 +18,40 @@ int64_t bias_bytes(int64_t rows) {
   return pavo_align_up(rows * static_cast<int64_t>(sizeof(float)), kAlignment);
 }
 
-bool has_functions(const MatmulFunctions& functions, pavo_verdict* verdict) {
-  return functions || sdk::refuse(
-                          verdict,
-                          PAVO_REASON_DEVICE_FEATURE,
-                          -1,
-                          -1,
-                          0,
-                          0,
-                          "expected a processor with SSE4, AVX2 or AVX-512, got none of them");
+// What both kernels ask for; within these dimensions no workspace size overflows.
+bool check_common(const NodeQuery& query, const MatmulFunctions& functions, pavo_verdict* verdict) {
+  if (!functions) {
+    return sdk::refuse(
+        verdict,
+        PAVO_REASON_DEVICE_FEATURE,
+        -1,
+        -1,
+        0,
+        0,
+        "expected a processor with SSE4, AVX2 or AVX-512, got none of them");
+  }
+  Checker check(query, verdict);
+  return check.dim_at_most(0, 0, INT32_MAX) && check.dim_at_most(1, 0, INT32_MAX) &&
+         check.dim_at_most(1, 1, INT32_MAX);
 }
 
 int64_t workspace_for(const NodeQuery& query, const MatmulFunctions& functions) {
+  if (!functions) {
+    return 0;
+  }
   const pavo_tensor& w = *query.input(1);
   return bias_bytes(w.shape[0]) +
          functions.workspace_bytes(query.input(0)->shape[0], w.shape[1], query.options.threads);
 }
 
-int32_t run(const KernelArgs& args, const MatmulFunctions& functions) {
+int32_t run(const KernelArgs& args, const MatmulFunctions& functions, pavo_error* error) {
+  if (!functions) {
+    return sdk::fail(
+        error,
+        PAVO_ERROR_NODE_FAILED,
+        "matmul: the option simd of another instance took away the instruction set that this plan "
+        "was made for; create instances with the same value");
+  }
   const Operand x = args.input(0);
   const Operand w = args.input(1);
   const Operand bias = args.input(2);
@@ -71,7 +87,7 @@ struct MatmulQ8dot {
 
   static bool supports(const NodeQuery& query, pavo_verdict* verdict) {
     Checker check(query, verdict);
-    return has_functions(matmul_q8dot_functions(), verdict) &&
+    return check_common(query, matmul_q8dot_functions(), verdict) &&
            check.type(
                1,
                {PAVO_TYPE_Q4_0, PAVO_TYPE_Q4_1, PAVO_TYPE_Q8_0, PAVO_TYPE_Q4_K, PAVO_TYPE_Q6_K}) &&
@@ -87,8 +103,8 @@ struct MatmulQ8dot {
     return workspace_for(query, matmul_q8dot_functions());
   }
 
-  static int32_t launch(const KernelArgs& args, pavo_error* /*error*/) {
-    return run(args, matmul_q8dot_functions());
+  static int32_t launch(const KernelArgs& args, pavo_error* error) {
+    return run(args, matmul_q8dot_functions(), error);
   }
 };
 
@@ -98,16 +114,16 @@ struct MatmulF32 {
   static constexpr int32_t kOp = pavo_op_matmul;
   static constexpr int32_t kDecision = PAVO_ACCEPT;
 
-  static bool supports(const NodeQuery& /*query*/, pavo_verdict* verdict) {
-    return has_functions(matmul_f32_functions(), verdict);
+  static bool supports(const NodeQuery& query, pavo_verdict* verdict) {
+    return check_common(query, matmul_f32_functions(), verdict);
   }
 
   static int64_t workspace_bytes(const NodeQuery& query) {
     return workspace_for(query, matmul_f32_functions());
   }
 
-  static int32_t launch(const KernelArgs& args, pavo_error* /*error*/) {
-    return run(args, matmul_f32_functions());
+  static int32_t launch(const KernelArgs& args, pavo_error* error) {
+    return run(args, matmul_f32_functions(), error);
   }
 };
 

@@ -14,6 +14,7 @@
 // After foreach_target.h.
 #include <hwy/highway.h>
 
+#include "plugins/cpu/ops/decode-inl.h"
 #include "plugins/cpu/ops/q8_formats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,56 +26,9 @@ namespace pavo::cpu::HWY_NAMESPACE {
 constexpr int kTileTokens = 8;
 // Columns of a chunk, whole blocks of every type: 32 KB of panel with AVX-512, 16 KB with AVX2.
 constexpr int64_t kChunkColumns = 512;
-// A dense type may write this much more than a chunk.
-constexpr int64_t kPanelFloats = (kChunkColumns + 8) * kLanes;
+constexpr int64_t kPanelFloats = (kChunkColumns + kDecodeSlack) * kLanes;
 
 // ---- Decoding ----------------------------------------------------------------------------------
-// A decoder turns stored units (16 bytes of a dense type, a block of a quantised one) of a panel
-// into kUnitColumns vectors.
-
-struct DecodeF32 {
-  static constexpr int64_t kUnitBytes = 16;
-  static constexpr int64_t kUnitColumns = 4;
-  static HWY_INLINE void decode(const PanelRows& rows, int64_t at, float* out) {
-    VecU8 v[4];
-    load_transposed(rows, at, v);
-    for (int64_t i = 0; i < 4; ++i) {
-      hn::Store(hn::BitCast(TagF32(), v[i]), TagF32(), out + i * kLanes);
-    }
-  }
-};
-
-struct DecodeF16 {
-  static constexpr int64_t kUnitBytes = 16;
-  static constexpr int64_t kUnitColumns = 8;
-  static HWY_INLINE void decode(const PanelRows& rows, int64_t at, float* out) {
-    VecU8 v[4];
-    load_transposed(rows, at, v);
-    for (int64_t i = 0; i < 4; ++i) {
-      VecF32 even;
-      VecF32 odd;
-      split_halves(hn::BitCast(TagU32(), v[i]), &even, &odd);
-      hn::Store(even, TagF32(), out + 2 * i * kLanes);
-      hn::Store(odd, TagF32(), out + (2 * i + 1) * kLanes);
-    }
-  }
-};
-
-struct DecodeBF16 {
-  static constexpr int64_t kUnitBytes = 16;
-  static constexpr int64_t kUnitColumns = 8;
-  static HWY_INLINE void decode(const PanelRows& rows, int64_t at, float* out) {
-    VecU8 v[4];
-    load_transposed(rows, at, v);
-    for (int64_t i = 0; i < 4; ++i) {
-      const auto both = hn::BitCast(TagU32(), v[i]);
-      const auto odd = hn::And(both, hn::Set(TagU32(), 0xffff0000U));
-      const auto even = hn::ShiftLeft<16>(both);
-      hn::Store(hn::BitCast(TagF32(), even), TagF32(), out + 2 * i * kLanes);
-      hn::Store(hn::BitCast(TagF32(), odd), TagF32(), out + (2 * i + 1) * kLanes);
-    }
-  }
-};
 
 // Codes as for the int8 products, then d * u + m.
 template <class Format>
@@ -107,30 +61,8 @@ struct DecodeBlocks {
   }
 };
 
-// Decodes `count` columns from `first`, which is a multiple of kChunkColumns. Only at the end of a
-// row of a dense type is `count` not a whole number of units.
+// decode_columns of one type; `first` is a multiple of kChunkColumns.
 using DecodeFn = void (*)(const PanelRows& rows, int64_t first, int64_t count, float* out);
-
-template <class Decoder>
-void decode_columns(const PanelRows& rows, int64_t first, int64_t count, float* out) {
-  constexpr int64_t kColumns = Decoder::kUnitColumns;
-  int64_t at = first / kColumns * Decoder::kUnitBytes;
-  for (int64_t k = 0; k + kColumns <= count; k += kColumns) {
-    Decoder::decode(rows, at, out + k * kLanes);
-    at += Decoder::kUnitBytes;
-  }
-  const int64_t rest = count % kColumns;
-  if (rest > 0) {  // what follows may not be ours to read
-    alignas(64) uint8_t unit[kLanes][Decoder::kUnitBytes] = {};
-    PanelRows copies;
-    for (int64_t r = 0; r < kLanes; ++r) {
-      const auto bytes = static_cast<size_t>(rest * (Decoder::kUnitBytes / kColumns));
-      __builtin_memcpy(unit[r], rows.row[r] + at, bytes);
-      copies.row[r] = unit[r];
-    }
-    Decoder::decode(copies, 0, out + (count - rest) * kLanes);
-  }
-}
 
 DecodeFn decode_function(int32_t type) {
   switch (type) {
@@ -273,7 +205,7 @@ void run_matmul_f32(const MatmulProblem& p, ThreadPool& pool) {
 }
 
 int64_t matmul_f32_workspace(int64_t /*tokens*/, int64_t /*columns*/, int32_t threads) {
-  return threads * kPanelFloats * static_cast<int64_t>(sizeof(float));
+  return threads * kPanelFloats / kLanes * kWidestVector;
 }
 
 MatmulFunctions f32_functions() {

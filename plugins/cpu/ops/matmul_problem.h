@@ -24,7 +24,8 @@ struct MatmulProblem {
 
 // A matmul kernel of one instruction set; {} where there is none for this machine.
 struct MatmulFunctions {
-  // Bytes of workspace for any number of rows and any weight type. Pure.
+  // Bytes of workspace for any number of rows, any weight type and any instruction set, since a
+  // plan may outlive a change of the option simd. Pure.
   int64_t (*workspace_bytes)(int64_t tokens, int64_t columns, int32_t threads) = nullptr;
   // Each output is computed by one thread in an order that does not depend on the thread count.
   void (*run)(const MatmulProblem& problem, ThreadPool& pool) = nullptr;

@@ -28,6 +28,7 @@ namespace pavo::cpu::HWY_NAMESPACE {
 
 // Tokens of a tile: an integer and a float accumulator each, beside codes, scales and a temporary.
 constexpr int kTileTokens = kRegisters == 32 ? 8 : 4;
+constexpr int kMostTileTokens = 8;
 
 // Panel blocks that are packed and used in one go while weights are streamed: small enough for the
 // L1 cache, and one 256-value block.
@@ -188,8 +189,8 @@ void multiply_panel(const Work& work, int64_t first_row, uint8_t* panel) {
 // ---- The whole product -------------------------------------------------------------------------
 
 // Bytes for one panel of any format, a multiple of 64.
-int64_t panel_bytes(int64_t columns) {
-  return (columns / 32 * kVectorBytes * (8 + 2 * 2) + 63) / 64 * 64;
+int64_t panel_bytes(int64_t columns, int64_t vector_bytes = kVectorBytes) {
+  return (columns / 32 * vector_bytes * (8 + 2 * 2) + 63) / 64 * 64;
 }
 
 // Lays out the activations in the workspace and returns how many tiles they make.
@@ -258,10 +259,10 @@ void run_matmul_q8dot(const MatmulProblem& p, ThreadPool& pool) {
   run_dot<Madd>(p, pool);
 }
 
-// As place_activations lays it out, for the format that needs most.
+// As place_activations lays it out, for the format and the vectors that need most.
 int64_t matmul_q8dot_workspace(int64_t tokens, int64_t columns, int32_t threads) {
-  const int64_t blocks = (tokens + kTileTokens) * (columns / 32);
-  return threads * panel_bytes(columns) + blocks * (32 + 4 + 2 * 4);
+  const int64_t blocks = (tokens + kMostTileTokens) * (columns / 32);
+  return threads * panel_bytes(columns, kWidestVector) + blocks * (32 + 4 + 2 * 4);
 }
 
 MatmulFunctions q8dot_functions() {

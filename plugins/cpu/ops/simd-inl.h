@@ -45,6 +45,8 @@ using VecF32 = hn::Vec<TagF32>;
 // f32 lanes of a vector, and its 16-byte blocks.
 constexpr int64_t kLanes = hn::MaxLanes(TagF32());
 constexpr int64_t kVectorBlocks = kLanes / 4;
+// Bytes of a vector on the best target: what workspaces are sized for.
+constexpr int64_t kWidestVector = 64;
 // Vector registers: decides how many accumulators a kernel may keep.
 constexpr int kRegisters = HWY_TARGET <= HWY_AVX3 ? 32 : 16;
 
