@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Simd {
   const char* name;
   const char* target;  // the best one that dispatch may take
   int64_t vnni_bytes;  // vectors that must have VNNI; 0: not used
+
+  friend std::ostream& operator<<(std::ostream& out, const Simd& simd) { return out << simd.name; }
 };
 
 constexpr Simd kSimds[] = {
@@ -229,9 +232,11 @@ TEST_P(MatmulKernels, ResultsDoNotDependOnTheThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, MatmulKernels, testing::ValuesIn(kSimds), [](const auto& info) {
+std::string simd_name(const testing::TestParamInfo<Simd>& info) {
   return info.param.name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(, MatmulKernels, testing::ValuesIn(kSimds), simd_name);
 
 }  // namespace
 }  // namespace pavo::cpu
