@@ -56,7 +56,8 @@ function(pavo_add_cuda_plugin sm)
   endif()
 
   add_library(${target} MODULE ${PROJECT_SOURCE_DIR}/kernels/host/plugin.cpp)
-  target_link_libraries(${target} PRIVATE ${target}_kernels pavo_cuda_host pavo_warnings)
+  target_link_libraries(${target} PRIVATE
+    ${target}_kernels pavo_cuda_host CUDA::cudart_static pavo_warnings)
   target_compile_definitions(${target} PRIVATE
     PAVO_CUDA_ARCH=Sm${sm}
     PAVO_CUDA_KERNELS_INC="plugins/cuda-sm${sm}/kernels.inc"

@@ -86,11 +86,11 @@ int32_t compare(const std::vector<float>& got, pavo_error* error) {
 
 int32_t test_sums(pavo_device* device, pavo_error* error) {
   const Sum sum;
-  Buffer buffer;
-  PAVO_TRY(make_buffer(device, 4 * kPitch, &buffer, error));
   pavo_timeline timeline(device);
   pavo_plan plan(device);
   PAVO_TRY(plan.init(&sum.graph, error));
+  Buffer buffer;  // four operands, then the workspace
+  PAVO_TRY(make_buffer(device, 4 * kPitch + plan.workspace_bytes(), &buffer, error));
 
   std::vector<float> host(2 * kPitch / sizeof(float));
   for (int64_t i = 0; i < kCount; ++i) {
@@ -112,7 +112,8 @@ int32_t test_sums(pavo_device* device, pavo_error* error) {
   }
   for (int32_t run = 0; run < kRuns; ++run) {
     const pavo_fence next = {&timeline, fence.value + 1};
-    const pavo_submit submit = {sizeof submit, 4, bindings, {nullptr, 0}, &fence, &next, 1, 1};
+    const pavo_submit submit = {
+        sizeof submit, 4, bindings, {buffer.get(), 4 * kPitch}, &fence, &next, 1, 1};
     PAVO_TRY(plan.submit(submit, error));
     fence = next;
   }
