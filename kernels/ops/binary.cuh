@@ -170,7 +170,7 @@ struct BinaryRows {
   static constexpr int32_t kOp = pavo_op_binary;
   static constexpr int32_t kDecision = PAVO_ACCEPT;
   static constexpr int kThreads = 128;
-  static constexpr int kMinBlocksPerSm = 16;
+  static constexpr int kMinBlocksPerSm = 12;  // 16 leave 32 registers and spill
 
   static bool supports(const NodeQuery& query, pavo_verdict* verdict) {
     Checker check(query, verdict);

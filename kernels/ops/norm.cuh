@@ -128,7 +128,7 @@ struct NormGeneric {
   static constexpr int32_t kOp = pavo_op_norm;
   static constexpr int32_t kDecision = PAVO_ACCEPT_SLOW;
   static constexpr int kThreads = 256;
-  static constexpr int kMinBlocksPerSm = 8;
+  static constexpr int kMinBlocksPerSm = 6;  // 8 leave 32 registers and spill
 
   static bool supports(const NodeQuery& query, pavo_verdict* verdict) {
     Checker check(query, verdict);
