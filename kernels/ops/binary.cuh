@@ -79,7 +79,7 @@ struct BinaryGeneric {
   static constexpr int32_t kOp = pavo_op_binary;
   static constexpr int32_t kDecision = PAVO_ACCEPT_SLOW;
   static constexpr int kThreads = 256;
-  static constexpr int kMinBlocksPerSm = 8;
+  static constexpr int kMinBlocksPerSm = 6;    // 8 leave 32 registers, and sm_70 spills
   static constexpr int64_t kMaxBlocks = 4096;  // enough for any chip; the rest is the loop's
 
   static bool supports(const NodeQuery& query, pavo_verdict* verdict) {
