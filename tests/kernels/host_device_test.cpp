@@ -196,6 +196,22 @@ TEST_F(HostDeviceTest, FencesOrderTheStreams) {
   EXPECT_TRUE(std::equal(host, host + 64, host + 64));
 }
 
+// Between pinned and pageable memory the CPU copies, after what writes the pinned side.
+TEST_F(HostDeviceTest, CopiesOnTheHostWaitForTheirFences) {
+  ASSERT_EQ(open(), PAVO_OK) << message();
+  pavo_buffer* device = buffer(64);
+  pavo_buffer* stage = buffer(64, PAVO_MEMORY_HOST);
+  pavo_timeline* line = timeline();
+  const std::vector<unsigned char> source = numbered(64);
+  std::vector<unsigned char> back(64);
+  ASSERT_EQ(copy({upload(device, 0, source.data(), 64)}, {}, {{line, 1}}), PAVO_OK) << message();
+  pavo_copy_region out = download(nullptr, device, 0, 64);
+  out.dst = stage;
+  ASSERT_EQ(copy({out}, {{line, 1}}, {{line, 2}}), PAVO_OK) << message();
+  ASSERT_EQ(copy({download(back.data(), stage, 0, 64)}, {{line, 2}}, {}), PAVO_OK) << message();
+  EXPECT_EQ(back, source);
+}
+
 TEST_F(HostDeviceTest, MixedBatchSignalsAfterBothDirections) {
   ASSERT_EQ(open(), PAVO_OK) << message();
   pavo_buffer* device = buffer(128);

@@ -1,6 +1,7 @@
 // Plans, graphs, failures and packing of kernels/host, on the fake runtime.
 #include <cstring>
 
+#include "kernels/host/staging.h"
 #include "tests/kernels/fake_plugin.h"
 
 namespace pavo::cuda {
@@ -88,6 +89,35 @@ TEST_F(HostPlanTest, GraphsOnAndOffAgree) {
     EXPECT_EQ(cudart::graph_launches(), graphs == 0 ? 0 : static_cast<int64_t>(value) - 1)
         << "all runs but the first are replays";
     EXPECT_LE(cudart::live().executables, 4);
+  }
+}
+
+// Upload, run and download are all queued before anything is waited for.
+TEST_F(HostPlanTest, EachStreamWaitsForTheOneBefore) {
+  ASSERT_EQ(open(), PAVO_OK) << message();
+  pavo_plan* made = plan(builder_);
+  pavo_buffer* step = buffer(8192);
+  pavo_buffer* stage = buffer(4096, PAVO_MEMORY_HOST);
+  pavo_timeline* line = timeline();
+  auto* host = static_cast<float*>(api_->buffer_host(stage));
+  for (uint64_t round = 0; round < 3; ++round) {
+    const uint64_t value = 3 * round;
+    std::fill_n(host, 512 / 4, static_cast<float>(round));
+    std::fill_n(host + 512 / 4, kCount, 10.0f);
+    pavo_copy_region in = upload(step, 0, nullptr, 512 + kBytes);
+    in.src = stage;
+    pavo_copy_region out = download(nullptr, step, 1536, kBytes);
+    out.dst = stage;
+    out.dst_offset = 2048;
+    ASSERT_EQ(copy({in}, {}, {{line, value + 1}}), PAVO_OK) << message();
+    ASSERT_EQ(
+        submit(made, bindings(step), {step, 4096}, {{line, value + 1}}, {{line, value + 2}}),
+        PAVO_OK)
+        << message();
+    ASSERT_EQ(copy({out}, {{line, value + 2}}, {{line, value + 3}}), PAVO_OK) << message();
+    ASSERT_EQ(wait(line, value + 3), PAVO_OK) << message();
+    EXPECT_EQ(host[2048 / 4], static_cast<float>(round) + 20.0f) << "round " << round;
+    EXPECT_EQ(host[2048 / 4 + kCount - 1], static_cast<float>(round) + 20.0f);
   }
 }
 
@@ -210,6 +240,7 @@ class EveryFailureTest : public HostPlanTest {
     const std::vector<unsigned char> rows(4 * 2 * 34, 1);
     const pavo_binding target = {packed, 0};
     PAVO_SESSION(api_->pack(device_, &weights.at(weight), &target, rows.data(), 0, 4, &error_));
+    PAVO_SESSION(copy_in_pieces());
     for (uint64_t value = 1; value <= 3; ++value) {
       PAVO_SESSION(run(made, step, line, value));
     }
@@ -220,6 +251,22 @@ class EveryFailureTest : public HostPlanTest {
       PAVO_SESSION(wait(line, value));
     }
     EXPECT_EQ(static_cast<float*>(api_->buffer_host(pinned))[0], 5.0f);
+    return PAVO_OK;
+  }
+
+ private:
+  // There and back, through more staging halves than there are.
+  int32_t copy_in_pieces() {
+    constexpr int64_t kSize = 2 * Staging::kHalfBytes + 4096;
+    pavo_buffer* large = buffer(kSize);
+    if (large == nullptr) {
+      return error_.code;
+    }
+    const std::vector<unsigned char> source(kSize, 7);
+    std::vector<unsigned char> back(kSize);
+    PAVO_SESSION(copy({upload(large, 0, source.data(), kSize)}, {}, {}));
+    PAVO_SESSION(copy({download(back.data(), large, 0, kSize)}, {}, {}));
+    EXPECT_TRUE(back == source);
     return PAVO_OK;
   }
 };
