@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <list>
+#include <mutex>
 #include <utility>
 
 namespace pavo {
@@ -44,6 +46,14 @@ HostApi::HostApi(std::string name, Log log)
           &HostApi::alloc,
           &HostApi::free,
           &HostApi::log} {}
+
+HostApi& HostApi::immortal(std::string name, Log log) {
+  // In a list, so that leak checkers know them.
+  static std::mutex mutex;
+  static auto* const hosts = new std::list<HostApi>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  return hosts->emplace_back(std::move(name), std::move(log));
+}
 
 void* HostApi::alloc(void* context, uint64_t size, uint64_t alignment) {
   auto* self = static_cast<HostApi*>(context);

@@ -24,6 +24,8 @@ class HostApi {
   // name: of the plugin, put before each message. The object must outlive the plugin, which for a
   // plugin loaded into the process means for ever.
   HostApi(std::string name, Log log);
+  // One that is never destroyed: a plugin may call its host until the process is gone. Any thread.
+  static HostApi& immortal(std::string name, Log log);
   HostApi(const HostApi&) = delete;
   HostApi& operator=(const HostApi&) = delete;
 

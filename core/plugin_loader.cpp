@@ -103,8 +103,8 @@ Result<const LoadedPlugin*> load_plugin(
   const StdoutToStderr diversion;
   PAVO_ASSIGN_OR_RETURN(const PluginLibrary library, open_plugin_library(path));
   auto plugin = std::make_unique<LoadedPlugin>();
-  // Owned by nobody on purpose: a plugin that failed below is mapped all the same.
-  plugin->host = new HostApi(facts.note.id, [](int32_t level, std::string_view message) {
+  // Immortal, since a plugin that failed below is mapped all the same.
+  plugin->host = &HostApi::immortal(facts.note.id, [](int32_t level, std::string_view message) {
     log_message(static_cast<LogLevel>(level), message);
   });
   PAVO_ASSIGN_OR_RETURN(plugin->api, query_plugin(library, plugin->host->table()));

@@ -92,8 +92,7 @@ class Trial {
 
   Status body(json* result) {
     PAVO_ASSIGN_OR_RETURN(const PluginFileFacts facts, read_plugin_file(request_.plugin));
-    // Never destroyed: the plugin may log until the process is gone.
-    auto* host = new HostApi(facts.note.id, [](int32_t, std::string_view text) {
+    HostApi& host = HostApi::immortal(facts.note.id, [](int32_t, std::string_view text) {
       std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
     });
     const auto handlers = signal_handlers();
@@ -101,7 +100,7 @@ class Trial {
     stage("while loading");
     PAVO_ASSIGN_OR_RETURN(const PluginLibrary library, open_plugin_library(request_.plugin));
     stage("in " PAVO_PLUGIN_QUERY_NAME);
-    PAVO_ASSIGN_OR_RETURN(api_, query_plugin(library, host->table()));
+    PAVO_ASSIGN_OR_RETURN(api_, query_plugin(library, host.table()));
     PAVO_RETURN_IF_ERROR(check_plugin_table(api_, facts.note));
     PAVO_RETURN_IF_ERROR(check_handlers(handlers));
     if (thread_count() > threads) {
@@ -132,6 +131,15 @@ class Trial {
     if (plugin == nullptr) {
       return Status(Code::kInternal, "plugin_create succeeded, but gave no instance");
     }
+    const Status listed = try_devices(plugin, result);
+    const Status destroyed = call("plugin_destroy", "", [&](pavo_error*) {
+      api_->plugin_destroy(plugin);
+      return PAVO_OK;
+    });
+    return listed.ok() ? destroyed : listed;
+  }
+
+  Status try_devices(pavo_plugin* plugin, json* result) {
     PAVO_RETURN_IF_ERROR(list_devices(plugin, &(*result)[kDevices]));
     for (json& device : (*result)[kDevices]) {
       const std::string id = device[kId];
@@ -143,10 +151,7 @@ class Trial {
         device[kTested] = true;
       }
     }
-    return call("plugin_destroy", "", [&](pavo_error*) {
-      api_->plugin_destroy(plugin);
-      return PAVO_OK;
-    });
+    return Status();
   }
 
   Status list_devices(pavo_plugin* plugin, json* devices) {

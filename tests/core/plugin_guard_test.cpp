@@ -29,11 +29,16 @@ class Opened {
     const auto plugin = load_plugin(path, *facts, cache_folder);
     api = (*plugin)->api;
     const pavo_values none = {sizeof none, 0, nullptr};
-    pavo_plugin* instance = nullptr;
-    api->plugin_create(&none, &instance, &error);
+    api->plugin_create(&none, &instance_, &error);
     const std::string id = facts->note.id + "-0";
     const pavo_string name = {id.data(), id.size()};
-    api->device_open(instance, &name, &device, &error);
+    api->device_open(instance_, &name, &device, &error);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() {
+    api->device_close(device);
+    api->plugin_destroy(instance_);
   }
 
   void self_test() {
@@ -50,6 +55,9 @@ class Opened {
   const pavo_plugin_api* api = nullptr;
   pavo_device* device = nullptr;
   pavo_error error = make_error();
+
+ private:
+  pavo_plugin* instance_ = nullptr;
 };
 
 CrashHistory history(const std::string& fake, const test::TempDir& dir) {
@@ -141,7 +149,7 @@ TEST_F(PluginGuardDeathTest, ForgivesAPluginThatWasUsedToAGoodEnd) {
   EXPECT_EQ(records.find(key).strikes, 1) << "nothing was submitted to it";
   EXPECT_EXIT(
       {
-        const PluginScope scope(Opened("good", dir_.path()).api, "submit");
+        { const PluginScope scope(Opened("good", dir_.path()).api, "submit"); }
         std::exit(0);
       },
       ExitedWithCode(0),

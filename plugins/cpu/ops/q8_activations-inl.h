@@ -23,8 +23,8 @@ HWY_INLINE float sum_codes(VecI32 v) {
 }
 
 // Quantises 32 values: codes 0..15 to `lower`, 16..31 to `upper`, each round(x / scale) with
-// scale = max|x| / 127. A block with an infinity or a NaN gets the scale NaN, so that it is not
-// lost.
+// scale = max|x| / 127. A block with an infinity or a NaN gets the scale NaN and codes 0, so that
+// it is not lost.
 HWY_INLINE BlockScale
 quantize_block(const float* x, int8_t* HWY_RESTRICT lower, int8_t* HWY_RESTRICT upper) {
   constexpr int64_t kVectors = 32 / kLanes;
@@ -42,6 +42,11 @@ quantize_block(const float* x, int8_t* HWY_RESTRICT lower, int8_t* HWY_RESTRICT 
   }
   const float amax = hn::GetLane(hn::MaxOfLanes(d, largest));
   const float bad = hn::GetLane(hn::SumOfLanes(d, poison));
+  if (bad != bad) {
+    __builtin_memset(lower, 0, 16);
+    __builtin_memset(upper, 0, 16);
+    return {bad, {bad, bad}};
+  }
   const bool usable = amax > kSmallest;
   const auto inverse = hn::Set(d, usable ? 127.0f / amax : 0.0f);
   VecI32 sums[2] = {hn::Zero(TagI32()), hn::Zero(TagI32())};
@@ -52,7 +57,7 @@ quantize_block(const float* x, int8_t* HWY_RESTRICT lower, int8_t* HWY_RESTRICT 
     int8_t* to = half == 0 ? lower : upper;
     hn::StoreU(hn::DemoteTo(d8, codes), d8, to + (i % (kVectors / 2)) * kLanes);
   }
-  const float scale = (usable ? amax / 127.0f : 0.0f) + bad;
+  const float scale = usable ? amax / 127.0f : 0.0f;
   return {scale, {scale * sum_codes(sums[0]), scale * sum_codes(sums[1])}};
 }
 
