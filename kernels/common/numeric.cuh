@@ -42,7 +42,7 @@ __device__ __forceinline__ int32_t unsigned_byte(uint32_t word, int i) {
 
 // Four nibbles of each byte position: the low or the high half of every byte, one a byte.
 __device__ __forceinline__ uint32_t nibbles(uint32_t word, bool high) {
-  return (high ? word >> 4 : word) & 0x0f0f0f0fu;
+  return (word >> (high ? 4 : 0)) & 0x0f0f0f0fu;
 }
 
 }  // namespace pavo::cuda

@@ -44,9 +44,12 @@ struct WeightSlice<PAVO_TYPE_F32> {
   static constexpr int kRuns = 1, kRunValues = 4;
   uint4 words;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int) { return 4 * slice; }
-  template <typename Arch>
-  __device__ __forceinline__ void load(const std::byte* row, const WeightLayout&, int64_t slice) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int) {
+    return 4 * slice;
+  }
+  template <typename Arch, typename Index>
+  __device__ __forceinline__ void load(const std::byte* row, const WeightLayout&, Index slice) {
     words = load_part<Arch, uint4>(row, slice);
   }
   __device__ __forceinline__ float4 quad(int, int) const {
@@ -64,9 +67,12 @@ struct WeightSlice<PAVO_TYPE_F16> {
   static constexpr int kRuns = 1, kRunValues = 8;
   uint4 words;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int) { return 8 * slice; }
-  template <typename Arch>
-  __device__ __forceinline__ void load(const std::byte* row, const WeightLayout&, int64_t slice) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int) {
+    return 8 * slice;
+  }
+  template <typename Arch, typename Index>
+  __device__ __forceinline__ void load(const std::byte* row, const WeightLayout&, Index slice) {
     words = load_part<Arch, uint4>(row, slice);
   }
   __device__ __forceinline__ float4 quad(int, int index) const {
@@ -82,9 +88,12 @@ struct WeightSlice<PAVO_TYPE_BF16> {
   static constexpr int kRuns = 1, kRunValues = 8;
   uint4 words;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int) { return 8 * slice; }
-  template <typename Arch>
-  __device__ __forceinline__ void load(const std::byte* row, const WeightLayout&, int64_t slice) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int) {
+    return 8 * slice;
+  }
+  template <typename Arch, typename Index>
+  __device__ __forceinline__ void load(const std::byte* row, const WeightLayout&, Index slice) {
     words = load_part<Arch, uint4>(row, slice);
   }
   __device__ __forceinline__ float4 quad(int, int index) const {
@@ -106,12 +115,13 @@ struct WeightSlice<PAVO_TYPE_Q4_0> {
   uint4 low;
   float d;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int run) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
     return 32 * slice + 16 * run;
   }
-  template <typename Arch>
+  template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
-      const std::byte* row, const WeightLayout& layout, int64_t slice) {
+      const std::byte* row, const WeightLayout& layout, Index slice) {
     low = load_part<Arch, uint4>(row, slice);
     d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.scale_offset, slice));
   }
@@ -129,12 +139,13 @@ struct WeightSlice<PAVO_TYPE_Q4_1> {
   uint4 low;
   float2 dm;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int run) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
     return 32 * slice + 16 * run;
   }
-  template <typename Arch>
+  template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
-      const std::byte* row, const WeightLayout& layout, int64_t slice) {
+      const std::byte* row, const WeightLayout& layout, Index slice) {
     low = load_part<Arch, uint4>(row, slice);
     dm = f16x2_to_f32(load_part<Arch, uint32_t>(row + layout.scale_offset, slice));
   }
@@ -153,10 +164,13 @@ struct WeightSlice<PAVO_TYPE_Q8_0> {
   uint4 low;
   float d;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int) { return 16 * slice; }
-  template <typename Arch>
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int) {
+    return 16 * slice;
+  }
+  template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
-      const std::byte* row, const WeightLayout& layout, int64_t slice) {
+      const std::byte* row, const WeightLayout& layout, Index slice) {
     low = load_part<Arch, uint4>(row, slice);
     d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.scale_offset, slice / 2));
   }
@@ -171,14 +185,16 @@ struct WeightSlice<PAVO_TYPE_Q4_K> {
   static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
   static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 64;
   uint4 low;
-  float scales[2], offsets[2];
+  uint32_t multipliers, minima;  // a byte a run
+  float2 d;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int run) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
     return slice / 2 * 64 + slice % 2 * 16 + 32 * run;
   }
-  template <typename Arch>
+  template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
-      const std::byte* row, const WeightLayout& layout, int64_t slice) {
+      const std::byte* row, const WeightLayout& layout, Index slice) {
     low = load_part<Arch, uint4>(row, slice);
     const auto header = load_part<Arch, uint4>(row + layout.scale_offset, slice / 8);
     const auto pair = static_cast<int>(slice % 8) / 2;
@@ -188,25 +204,18 @@ struct WeightSlice<PAVO_TYPE_Q4_K> {
     const uint32_t second = header.z >> shift;
     const uint32_t third = header.w >> shift;
     const bool plain = pair < 2;
-    const uint32_t multipliers =
-        plain ? first & 0x3f3fu : (third & 0x0f0fu) | ((first >> 2) & 0x3030u);
-    const uint32_t minima =
-        plain ? second & 0x3f3fu : ((third >> 4) & 0x0f0fu) | ((second >> 2) & 0x3030u);
-    const float2 d = f16x2_to_f32(header.x);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      scales[i] = d.x * static_cast<float>(unsigned_byte(multipliers, i));
-      offsets[i] = -(d.y * static_cast<float>(unsigned_byte(minima, i)));
-    }
+    multipliers = plain ? first & 0x3f3fu : (third & 0x0f0fu) | ((first >> 2) & 0x3030u);
+    minima = plain ? second & 0x3f3fu : ((third >> 4) & 0x0f0fu) | ((second >> 2) & 0x3030u);
+    d = f16x2_to_f32(header.x);
   }
   __device__ __forceinline__ uint32_t word(int run, int index) const {
     return nibbles(word_of(low, index), run == 1);
   }
   __device__ __forceinline__ float scale(int run) const {
-    return scales[run];
+    return d.x * static_cast<float>(unsigned_byte(multipliers, run));
   }
   __device__ __forceinline__ float offset(int run) const {
-    return offsets[run];
+    return -(d.y * static_cast<float>(unsigned_byte(minima, run)));
   }
 };
 
@@ -216,40 +225,39 @@ template <>
 struct WeightSlice<PAVO_TYPE_Q6_K> {
   static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
   static constexpr int kRuns = 4, kRunValues = 16, kScaleValues = 16, kSpan = 128;
-  uint4 low[2];
+  uint4 even, odd;  // low halves: of runs 0 and 2, of runs 1 and 3
   uint4 high;
-  float scales[4];
+  uint2 scales;  // byte 0 and 2 of each: those of the four runs
+  float d;
 
-  static PAVO_HOST_DEVICE int64_t run_start(int64_t slice, int run) {
+  template <typename Index>
+  static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
     return slice / 2 * 128 + slice % 2 * 16 + 32 * run;
   }
-  template <typename Arch>
+  template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
-      const std::byte* row, const WeightLayout& layout, int64_t slice) {
-    const int64_t half = slice / 2;  // of 128 values, counted from the start of the row
+      const std::byte* row, const WeightLayout& layout, Index slice) {
+    const Index half = slice / 2;  // of 128 values, counted from the start of the row
     const auto side = static_cast<int>(slice % 2);
-    low[0] = load_part<Arch, uint4>(row, 4 * half + side);
-    low[1] = load_part<Arch, uint4>(row, 4 * half + 2 + side);
+    even = load_part<Arch, uint4>(row, 4 * half + side);
+    odd = load_part<Arch, uint4>(row, 4 * half + 2 + side);
     high = load_part<Arch, uint4>(row + layout.high_offset, slice);
     // Eight scales a half; those of this side are every second one.
-    const auto packed = load_part<Arch, uint2>(row + layout.scale_offset, half);
-    const float d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.extra_offset, half / 2));
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t bytes = (i < 2 ? packed.x : packed.y) >> (8 * side);
-      scales[i] = d * static_cast<float>(signed_byte(bytes, 2 * (i % 2)));
-    }
+    scales = load_part<Arch, uint2>(row + layout.scale_offset, half);
+    scales.x >>= 8 * side;
+    scales.y >>= 8 * side;
+    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.extra_offset, half / 2));
   }
   __device__ __forceinline__ uint32_t word(int run, int index) const {
     const uint32_t top = (word_of(high, index) >> (2 * run)) & 0x03030303u;
-    return nibbles(word_of(low[run % 2], index), run >= 2) | top << 4;
+    const uint32_t low = word_of(run % 2 == 0 ? even : odd, index);
+    return nibbles(low, run >= 2) | top << 4;
   }
   __device__ __forceinline__ float scale(int run) const {
-    return scales[run];
+    const uint32_t bytes = run < 2 ? scales.x : scales.y;
+    return d * static_cast<float>(signed_byte(bytes, 2 * (run % 2)));
   }
-  __device__ __forceinline__ float offset(int run) const {
-    return -32.0f * scales[run];
-  }
+  __device__ __forceinline__ float offset(int run) const { return -32.0f * scale(run); }
 };
 
 template <int32_t... kTypes>

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include "kernels/ops/matmul_gemm_f32.cuh"
+#include "kernels/ops/matmul_gemm_int8.cuh"
+#include "kernels/ops/matmul_gemv_f32.cuh"
+#include "kernels/ops/matmul_gemv_int8.cuh"
 #include "kernels/ops/matmul_generic.cuh"
+#include "plugins/cuda-sm60/arch.h"
 #include "plugins/cuda-sm61/arch.h"
 #include "tests/kernels/ops/emulator/emulator.h"
 #include "tests/kernels/ops/matmul_case.h"
@@ -8,24 +13,96 @@
 namespace pavo::cuda::testing {
 namespace {
 
+using Launched = std::vector<std::string>;
+
+const Placing kAnywhere = {1, 3};
+
 class Matmul : public ::testing::TestWithParam<int32_t> {
  protected:
   int32_t type() const { return GetParam(); }
-  // A K that ends inside of every step of every kernel, as far as the type allows.
+  // A K that ends inside of every step of every kernel, as far as the type allows, and is long
+  // enough for K to be split.
   int64_t columns() const {
-    return pavo_type_block_values(type()) == 1    ? 331
-           : pavo_type_block_values(type()) == 32 ? 352
-                                                  : 768;
+    const int32_t block = pavo_type_block_values(type());
+    return block == 1 ? 331 : block == 32 ? 1120 : 2304;
+  }
+  // Runs threads in both orders: a missing barrier shows in one of them.
+  static void check(MatmulCase c, const Kernel& kernel, const Launched& launched) {
+    for (const auto order : {emulator::Order::kForward, emulator::Order::kReverse}) {
+      emulator::set_order(order);
+      const MatmulOutcome outcome = run_matmul(c, kernel);
+      ASSERT_EQ(outcome.refusal, "");
+      EXPECT_EQ(outcome.launched, launched);
+      if (launched.front() == "matmul_quantise" && c.values == Values::kAny) {
+        EXPECT_LT(outcome.worst_deviation, kInt8Limit) << c.tokens << " tokens, " << c.rows;
+      } else {
+        EXPECT_LT(outcome.worst, kF32Limit) << c.tokens << " tokens, " << c.rows << " rows";
+      }
+    }
+    emulator::set_order(emulator::Order::kForward);
   }
 };
 
 TEST_P(Matmul, GenericTakesEveryLayout) {
   for (const int64_t tokens : {1, 5}) {
-    const MatmulOutcome outcome = run_matmul(
-        {type(), tokens, 9, columns(), true, {1, 3}, {2, 1}}, entry<MatmulGeneric<Sm61>, Sm61>());
-    EXPECT_EQ(outcome.refusal, "");
-    EXPECT_LT(outcome.worst, kF32Limit);
+    check(
+        {type(), tokens, 9, columns(), true, kAnywhere, kAnywhere},
+        entry<MatmulGeneric<Sm61>, Sm61>(),
+        {"matmul_generic"});
   }
+}
+
+TEST_P(Matmul, GemvF32) {
+  const Launched launched = {"matmul_lane_order", "matmul_gemv_f32"};
+  const Kernel kernel = entry<MatmulGemvF32<Sm60>, Sm60>();
+  for (const int64_t tokens : {1, 2, 3, 8, 11}) {
+    check({type(), tokens, 9, columns(), true, kAnywhere, kAnywhere}, kernel, launched);
+  }
+  MatmulCase whole_rows = {type(), 1, 130, columns()};
+  whole_rows.sm_count = 1;  // enough rows for one multiprocessor: no split
+  check(whole_rows, kernel, launched);
+}
+
+TEST_P(Matmul, GemmF32) {
+  const Kernel kernel = entry<MatmulGemmF32<Sm60>, Sm60>();
+  check({type(), 35, 70, columns(), true, kAnywhere, kAnywhere}, kernel, {"matmul_gemm_f32"});
+  MatmulCase large = {type(), 70, 150, columns(), true};
+  large.sm_count = 1;
+  check(large, kernel, {"matmul_gemm_f32"});
+}
+
+class MatmulInt8 : public Matmul {};
+
+TEST_P(MatmulInt8, Gemv) {
+  const Launched launched = {"matmul_quantise", "matmul_gemv_int8"};
+  const Kernel kernel = entry<MatmulGemvInt8<Sm61>, Sm61>();
+  for (const Values values : {Values::kAny, Values::kExactInInt8}) {
+    for (const int64_t tokens : {1, 2, 3, 8, 11}) {
+      check({type(), tokens, 9, columns(), true, kAnywhere, kAnywhere, values}, kernel, launched);
+    }
+    MatmulCase whole_rows = {type(), 1, 130, columns(), false, {}, {}, values};
+    whole_rows.sm_count = 1;
+    check(whole_rows, kernel, launched);
+  }
+}
+
+TEST_P(MatmulInt8, Gemm) {
+  const Launched launched = {"matmul_quantise", "matmul_gemm_int8"};
+  const Kernel kernel = entry<MatmulGemmInt8<Sm61>, Sm61>();
+  for (const Values values : {Values::kAny, Values::kExactInInt8}) {
+    check({type(), 35, 70, columns(), true, kAnywhere, kAnywhere, values}, kernel, launched);
+    MatmulCase large = {type(), 70, 150, columns(), true, {}, {}, values};
+    large.sm_count = 1;
+    check(large, kernel, launched);
+  }
+}
+
+TEST_P(MatmulInt8, ExactPrecisionIsRefused) {
+  MatmulCase c = {type(), 1, 4, columns()};
+  c.precision = PAVO_PRECISION_EXACT;
+  EXPECT_NE(run_matmul(c, entry<MatmulGemvInt8<Sm61>, Sm61>()).refusal, "");
+  EXPECT_NE(run_matmul(c, entry<MatmulGemmInt8<Sm61>, Sm61>()).refusal, "");
+  EXPECT_EQ(run_matmul(c, entry<MatmulGemvF32<Sm61>, Sm61>()).refusal, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -40,6 +117,13 @@ INSTANTIATE_TEST_SUITE_P(
         PAVO_TYPE_Q8_0,
         PAVO_TYPE_Q4_K,
         PAVO_TYPE_Q6_K),
+    [](const auto& info) { return pavo_type_name(info.param); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Types,
+    MatmulInt8,
+    ::testing::Values(
+        PAVO_TYPE_Q4_0, PAVO_TYPE_Q4_1, PAVO_TYPE_Q8_0, PAVO_TYPE_Q4_K, PAVO_TYPE_Q6_K),
     [](const auto& info) { return pavo_type_name(info.param); });
 
 }  // namespace
