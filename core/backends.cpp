@@ -135,13 +135,19 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
     }
     PAVO_ASSIGN_OR_RETURN(auto plugin, PluginInstance::create(loaded->api, std::move(values)));
     PAVO_ASSIGN_OR_RETURN(const auto infos, plugin->devices());
-    if (infos.empty() && id == request.backend) {
+    const PluginEntry& entry = *registry.report().find(id);  // it was loaded
+    const size_t before = candidates.size();
+    for (const PluginInstance::DeviceInfo& info : infos) {
+      // A plugin also lists what is another one's, or what its self-test failed on.
+      if (registry.report().may_use(entry, info.id)) {
+        candidates.push_back({plugin, info.id});
+      }
+    }
+    if (candidates.size() == before && id == request.backend) {
       return Status(
           Code::kNoBackend,
-          "backend '" + id + "' has no device on this machine; `pavo doctor` tells why");
-    }
-    for (const PluginInstance::DeviceInfo& info : infos) {
-      candidates.push_back({plugin, info.id});
+          "backend '" + id + "' has no device on this machine" +
+              (entry.reason.empty() ? "" : ": " + entry.reason) + "; `pavo doctor` tells more");
     }
   }
   if (!request.devices.empty()) {

@@ -90,11 +90,17 @@ class Assignment {
     std::vector<PluginNote> notes;
     for (size_t i = 0; i < report_.plugins.size(); ++i) {
       PluginEntry& entry = report_.plugins[i];
-      if (is_cuda(entry) && entry.state != PluginState::kRejected) {
-        cuda_.push_back(i);
-        notes.push_back(entry.facts->note);
-        entry.devices.clear();
+      if (!is_cuda(entry) || entry.state == PluginState::kRejected) {
+        continue;
       }
+      entry.devices.clear();
+      if (options_.backend != "auto" && options_.backend != entry.id()) {
+        entry.state = PluginState::kIdle;
+        entry.reason = "backend '" + options_.backend + "' was asked for";
+        continue;
+      }
+      cuda_.push_back(i);
+      notes.push_back(entry.facts->note);
     }
     std::vector<SelectionVeto> vetoes;
     for (const auto& [pair, reason] : vetoes_) {

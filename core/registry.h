@@ -26,6 +26,9 @@ struct RegistryOptions {
   // Plugin ids or kinds ("cpu", "cuda"); a '*' at the end matches any rest. Empty allow: all.
   std::vector<std::string> allow;
   std::vector<std::string> deny;
+  // A plugin that the user named: it alone of the CUDA plugins takes part, and serves every device
+  // that its code runs on. "auto": each device goes to the plugin that suits it best.
+  std::string backend = "auto";
   // Stands in for libcuda.so.1, absolute; empty: PAVO_CUDA_DRIVER, else the system's.
   std::filesystem::path cuda_driver;
   // Ask the driver for its devices even if no CUDA plugin could use them (for pavo doctor).

@@ -116,6 +116,7 @@ RegistryOptions registry_options(const Config& config) {
     }
   }
   options.paths.environment = join(environment, ":");
+  options.backend = config.backend.value;
   options.allow = config.plugin_allow.value;
   options.deny = config.plugin_deny.value;
   options.probe = config.probe.value;

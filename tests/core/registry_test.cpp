@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/backends.h"
 #include "tests/core/fake_cuda.h"
 #include "tests/core/temp_dir.h"
 
@@ -133,6 +134,54 @@ TEST(Registry, GivesEachCudaDeviceToOnePlugin) {
     EXPECT_FALSE(report.may_use(*entry, test::fake_uuid("99")));
   }
   EXPECT_TRUE(report.may_use(*report.find("fake-good"), "fake-good-0"));
+}
+
+std::vector<std::string> opened(const RegistryOptions& options, const std::string& backend) {
+  RegistryOptions asked = options;
+  asked.backend = backend;
+  BackendRequest request;
+  request.backend = backend;
+  auto devices = open_devices(Registry::discover(asked), request);
+  if (!devices.ok()) {
+    return {devices.status().message()};
+  }
+  std::vector<std::string> names;
+  for (const auto& device : *devices) {
+    names.push_back(device->plugin_id() + " " + device->id());
+  }
+  return names;
+}
+
+// Each plugin lists all three cards, but a card has one owner; a named plugin takes what it can.
+TEST(Registry, OpensEachDeviceOnceThroughItsOwner) {
+  const TempDir dir;
+  for (const char* name : {"sm60", "sm61", "sm70"}) {
+    dir.add_fake(name);
+  }
+  const test::FakeCuda cuda(test::kMixedHost);
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = test::FakeCuda::library();
+  EXPECT_THAT(
+      opened(options, "auto"),
+      testing::UnorderedElementsAre(
+          "cuda-sm60 " + test::fake_uuid("60"),
+          "cuda-sm61 " + test::fake_uuid("61"),
+          "cuda-sm70 " + test::fake_uuid("70")));
+  EXPECT_THAT(
+      opened(options, "cuda-sm61"),
+      testing::UnorderedElementsAre(
+          "cuda-sm61 " + test::fake_uuid("61"), "cuda-sm61 " + test::fake_uuid("70")));
+}
+
+TEST(Registry, OpensNoDeviceThatTheSelfTestFailedOn) {
+  const TempDir dir;
+  dir.add_fake("sm61_failing");
+  const test::FakeCuda cuda(R"({"devices": [{"capability": 61, "uuid": "61"}]})");
+  RegistryOptions options = options_for(dir);
+  options.cuda_driver = test::FakeCuda::library();
+  EXPECT_THAT(
+      opened(options, "cuda-sm61-failing"),
+      testing::ElementsAre(testing::HasSubstr("has no device on this machine: device_self_test")));
 }
 
 TEST(Registry, KeepsCudaPluginsIdleWithoutADevice) {

@@ -33,7 +33,11 @@ inline std::map<std::string, std::string> parse_test_options(const std::string& 
 }
 
 inline const Registry& test_registry() {
-  static const Registry kRegistry = Registry::discover({});
+  static const Registry kRegistry = [] {
+    RegistryOptions options;
+    options.backend = environment_or("PAVO_TEST_BACKEND", "cpu");
+    return Registry::discover(options);
+  }();
   return kRegistry;
 }
 
