@@ -60,8 +60,8 @@ State& state() {
   return s;
 }
 
-std::set<const void*>& compiled_kernels() {
-  static auto& kernels = *new std::set<const void*>;
+std::map<const void*, CompiledKernel>& compiled_kernels() {
+  static auto& kernels = *new std::map<const void*, CompiledKernel>;
   return kernels;
 }
 
@@ -175,6 +175,14 @@ Live live() {
 
 int64_t kernels_run() {
   return state().kernels_run;
+}
+
+std::vector<CompiledKernel> compiled_kernels() {
+  std::vector<CompiledKernel> kernels;
+  for (const auto& [function, kernel] : fakes::compiled_kernels()) {
+    kernels.push_back(kernel);
+  }
+  return kernels;
 }
 
 int64_t graph_launches() {
@@ -434,14 +442,19 @@ cudaError_t cudaFuncSetAttribute(
 cudaError_t cudaLaunchKernel(
     const void* kernel,
     dim3 /*grid*/,
-    dim3 /*block*/,
+    dim3 block,
     void** values,
-    size_t /*shared*/,
+    size_t shared,
     cudaStream_t stream) {
   FAKE_CALL;
   pavo::fakes::KernelParams params = {};
-  const bool compiled = pavo::fakes::compiled_kernels().count(kernel) != 0;
-  if (!compiled) {
+  const auto found = pavo::fakes::compiled_kernels().find(kernel);
+  const bool compiled = found != pavo::fakes::compiled_kernels().end();
+  if (compiled) {
+    pavo::fakes::CompiledKernel& record = found->second;
+    record.threads = std::max(record.threads, int64_t{block.x} * block.y * block.z);
+    record.dynamic_shared = std::max(record.dynamic_shared, static_cast<int64_t>(shared));
+  } else {
     std::memcpy(&params, values[0], sizeof params);
   }
   pavo::fakes::enqueue(stream, [kernel, params, compiled] {
@@ -533,7 +546,7 @@ void __cudaUnregisterFatBinary(void** /*handle*/) {}
 void __cudaRegisterFunction(
     void** /*handle*/,
     const char* host_function,
-    char* /*device_function*/,
+    char* device_function,
     const char* /*name*/,
     int /*threads*/,
     uint3* /*tid*/,
@@ -541,7 +554,7 @@ void __cudaRegisterFunction(
     dim3* /*block*/,
     dim3* /*grid*/,
     int* /*size*/) {
-  pavo::fakes::compiled_kernels().insert(host_function);
+  pavo::fakes::compiled_kernels()[host_function].name = device_function;
 }
 void __cudaRegisterVar(
     void** /*handle*/,

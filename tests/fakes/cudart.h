@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -35,6 +36,13 @@ struct Live {
   }
 };
 
+// A kernel that nvcc compiled into this program, and the largest launch of it so far.
+struct CompiledKernel {
+  std::string name;  // mangled
+  int64_t threads = 0;
+  int64_t dynamic_shared = 0;
+};
+
 namespace cudart {
 
 // Forgets everything. driver_version 0: no driver.
@@ -52,6 +60,7 @@ Live live();
 // Kernels executed, and graphs launched.
 int64_t kernels_run();
 int64_t graph_launches();
+std::vector<CompiledKernel> compiled_kernels();
 
 }  // namespace cudart
 }  // namespace pavo::fakes
