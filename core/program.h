@@ -43,7 +43,7 @@ struct ProgramContext {
 
 // What one run moved and how long it took.
 struct RunStats {
-  int64_t host_ns = 0;  // in run(), without the last wait
+  int64_t host_ns = 0;  // in run(), until the queues have the whole step
   int64_t total_ns = 0;
   int64_t kv_bytes_moved = 0;  // K/V rows between devices
   int64_t activation_bytes_moved = 0;

@@ -1,6 +1,7 @@
 #include "llm/engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "core/op_rules.h"
@@ -11,6 +12,12 @@ namespace {
 // Prepared programs that are kept. One is small beside the weights; a chat needs about ten.
 constexpr size_t kProgramsKept = 24;
 constexpr int64_t kSmallestKvBucket = 256;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 int32_t round_up(int32_t value, int32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -227,6 +234,7 @@ Engine::StepData Engine::make_step_data(
 }
 
 Result<std::vector<float>> Engine::step(std::span<const SequenceInput> inputs) {
+  const int64_t start = now_ns();
   PAVO_RETURN_IF_ERROR(check_inputs(inputs));
   int32_t wanted = 0;
   for (const SequenceInput& input : inputs) {
@@ -252,12 +260,14 @@ Result<std::vector<float>> Engine::step(std::span<const SequenceInput> inputs) {
   if (steps.output_rows != kNoTensor) {
     PAVO_RETURN_IF_ERROR(program.set_step(steps.output_rows, data.output_rows));
   }
+  const int64_t run = now_ns();
   PAVO_ASSIGN_OR_RETURN(const RunStats stats, program.run());
-  count(stats);
+  const int64_t ran = now_ns();
   std::vector<float> logits(static_cast<size_t>(wanted * model_->info().vocab_size));
   if (wanted > 0) {
     PAVO_RETURN_IF_ERROR(program.read_output(prepared->logits, 0, logits));
   }
+  count(stats, run - start, now_ns() - ran);
   for (const SequenceInput& input : inputs) {
     cache_->commit(input.sequence, static_cast<int64_t>(input.tokens.size()));
   }
@@ -285,11 +295,12 @@ Result<std::vector<float>> Engine::decode(
   return logits;
 }
 
-void Engine::count(const RunStats& stats) {
+// What the step took before and after the run of its program is the host's too.
+void Engine::count(const RunStats& stats, int64_t before_ns, int64_t after_ns) {
   ++stats_.steps;
   stats_.last = stats;
-  stats_.host_ns += stats.host_ns;
-  stats_.total_ns += stats.total_ns;
+  stats_.host_ns += before_ns + stats.host_ns;
+  stats_.total_ns += before_ns + stats.total_ns + after_ns;
   stats_.kv_bytes_moved += stats.kv_bytes_moved;
   stats_.activation_bytes_moved += stats.activation_bytes_moved;
 }

@@ -40,9 +40,9 @@ struct SequenceInput {
 
 struct EngineStats {
   int64_t steps = 0;
-  RunStats last;        // of the last step
-  int64_t host_ns = 0;  // sums over all steps
-  int64_t total_ns = 0;
+  RunStats last;         // of the last step
+  int64_t host_ns = 0;   // sum over all steps: from the call until the queues have the whole step
+  int64_t total_ns = 0;  // sum over all steps: from the call until its logits are here
   int64_t kv_bytes_moved = 0;
   int64_t activation_bytes_moved = 0;
   int64_t programs_made = 0;
@@ -113,7 +113,7 @@ class Engine {
   Bucket bucket_for(std::span<const SequenceInput> inputs, int32_t outputs) const;
   StepData make_step_data(std::span<const SequenceInput> inputs, const Bucket& bucket) const;
   Status check_inputs(std::span<const SequenceInput> inputs) const;
-  void count(const RunStats& stats);
+  void count(const RunStats& stats, int64_t before_ns, int64_t after_ns);
 
   // Order matters: programs go before pools and weights, these before devices.
   std::unique_ptr<Model> model_;

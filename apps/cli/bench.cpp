@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 namespace pavo::cli {
 
@@ -36,18 +37,27 @@ class Bench {
     return engine_.decode(sequence_, ids, llm::Outputs::kNone, keep_going_).status();
   }
 
-  // One repetition; leaves the sequence longer.
-  Status time(const BenchCase& test, double* seconds) {
+  // One repetition; leaves the sequence longer. Warming up is not recorded.
+  Status time(bool record, BenchCase* test_case) {
+    const BenchCase& test = *test_case;
     const auto ids = bench_tokens(test.tokens, engine_.info().vocab_size);
     const std::span<const int32_t> all = ids;
     const size_t stride = test.is_prompt ? ids.size() : 1;
+    const llm::EngineStats before = engine_.stats();
     const auto start = Clock::now();
     for (size_t i = 0; i < ids.size(); i += stride) {
       const auto part = all.subspan(i, stride);
       PAVO_RETURN_IF_ERROR(
           engine_.decode(sequence_, part, llm::Outputs::kLast, keep_going_).status());
     }
-    *seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const llm::EngineStats& after = engine_.stats();
+    if (record) {
+      test_case->seconds.push_back(seconds);
+      test_case->host_seconds.push_back(static_cast<double>(after.host_ns - before.host_ns) * 1e-9);
+      test_case->step_seconds.push_back(
+          static_cast<double>(after.total_ns - before.total_ns) * 1e-9);
+    }
     return Status();
   }
 
@@ -61,10 +71,10 @@ std::vector<BenchCase> cases_of(const BenchPlan& plan) {
   std::vector<BenchCase> cases;
   for (const int64_t depth : plan.depths) {
     for (const int64_t tokens : plan.prompts) {
-      cases.push_back({true, tokens, depth, {}});
+      cases.push_back({true, tokens, depth, {}, {}, {}});
     }
     for (const int64_t tokens : plan.generate) {
-      cases.push_back({false, tokens, depth, {}});
+      cases.push_back({false, tokens, depth, {}, {}, {}});
     }
   }
   std::erase_if(cases, [](const BenchCase& test) { return test.tokens == 0; });
@@ -88,6 +98,11 @@ double BenchCase::median_seconds() const {
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+double BenchCase::host_share() const {
+  const double steps = std::accumulate(step_seconds.begin(), step_seconds.end(), 0.0);
+  return steps > 0 ? std::accumulate(host_seconds.begin(), host_seconds.end(), 0.0) / steps : 0.0;
+}
+
 Status run_bench(
     llm::Engine& engine,
     const BenchPlan& plan,
@@ -100,12 +115,8 @@ Status run_bench(
   });
   for (BenchCase& test : cases) {
     for (int32_t i = -1; i < plan.repetitions; ++i) {
-      double seconds = 0;
       PAVO_RETURN_IF_ERROR(bench.fill(test.depth));
-      PAVO_RETURN_IF_ERROR(bench.time(test, &seconds));
-      if (i >= 0) {
-        test.seconds.push_back(seconds);
-      }
+      PAVO_RETURN_IF_ERROR(bench.time(i >= 0, &test));
     }
     done->push_back(std::move(test));
   }

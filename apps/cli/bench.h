@@ -24,9 +24,14 @@ struct BenchCase {
   bool is_prompt = false;
   int64_t tokens = 0;
   int64_t depth = 0;
-  std::vector<double> seconds;  // of each repetition
+  std::vector<double> seconds;       // of each repetition
+  std::vector<double> host_seconds;  // part of it before the devices had a step's whole work
+  std::vector<double> step_seconds;  // part of it inside of the engine's steps
 
   double median_seconds() const;
+  // Share of the steps' time that the devices waited for the host to queue work, 0..1; about 1
+  // where the CPU computes.
+  double host_share() const;
   double tokens_per_second() const { return static_cast<double>(tokens) / median_seconds(); }
 };
 

@@ -50,24 +50,26 @@ std::string bench_text(const BenchReport& report) {
       wide(report.kv_bytes_per_token),
       static_cast<double>(report.peak_memory_bytes) / 1e6);
   text += format(
-      "%-10s %8s %8s %12s %12s %12s\n",
+      "%-10s %8s %8s %12s %12s %12s %8s\n",
       "test",
       "tokens",
       "depth",
       "tokens/s",
       "slowest",
-      "fastest");
+      "fastest",
+      "host");
   for (const BenchCase& test : report.cases) {
     const auto [least, most] = std::minmax_element(test.seconds.begin(), test.seconds.end());
     const auto tokens = static_cast<double>(test.tokens);
     text += format(
-        "%-10s %8lld %8lld %12.2f %12.2f %12.2f\n",
+        "%-10s %8lld %8lld %12.2f %12.2f %12.2f %7.1f%%\n",
         test.is_prompt ? "prompt" : "generate",
         wide(test.tokens),
         wide(test.depth),
         test.tokens_per_second(),
         tokens / *most,
-        tokens / *least);
+        tokens / *least,
+        100.0 * test.host_share());
   }
   if (report.interrupted) {
     text += "interrupted: the other tests did not run\n";
@@ -103,7 +105,10 @@ nlohmann::ordered_json bench_json(const BenchReport& report) {
          {"tokens", test.tokens},
          {"depth", test.depth},
          {"tokens_per_second", test.tokens_per_second()},
-         {"seconds", test.seconds}});
+         {"seconds", test.seconds},
+         {"host_share", test.host_share()},
+         {"host_seconds", test.host_seconds},
+         {"step_seconds", test.step_seconds}});
   }
   return json;
 }

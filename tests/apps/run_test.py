@@ -291,6 +291,15 @@ class Bench(Case):
             self.assertEqual(len(test["seconds"]), 3)
             median = sorted(test["seconds"])[1]
             self.assertAlmostEqual(test["tokens_per_second"] * median, test["tokens"], places=6)
+            self.assertEqual(len(test["host_seconds"]), 3)
+            for whole, steps, host in zip(
+                test["seconds"], test["step_seconds"], test["host_seconds"]
+            ):
+                self.assertGreaterEqual(whole, steps)
+                self.assertGreaterEqual(steps, host)
+                self.assertGreater(host, 0)
+            share = sum(test["host_seconds"]) / sum(test["step_seconds"])
+            self.assertAlmostEqual(test["host_share"], share, places=9)
         self.assertGreater(report["peak_memory_bytes"], 1 << 20)
         self.assertGreater(report["launches_per_token"], 0)
         # One K/V head of 64 values, two layers, K and V, f16.
@@ -299,7 +308,7 @@ class Bench(Case):
 
     def test_text(self):
         text = self.assert_ok(self.bench("-p", "8", "-n", "0"))
-        self.assertRegex(text, r"(?m)^prompt +8 +0 +[\d.]+ +[\d.]+ +[\d.]+$")
+        self.assertRegex(text, r"(?m)^prompt +8 +0 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+%$")
         self.assertNotIn("generate ", text)
 
     def test_sizes_must_fit(self):
