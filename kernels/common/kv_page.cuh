@@ -25,7 +25,7 @@ struct KvPool {
   int32_t dims;
   int32_t type;
   // Parts of one head of one page, in bytes from its start; the low part begins at 0.
-  int32_t low_row_bytes;
+  int32_t low_row_bytes, low_unit_bytes;  // a unit: eight values
   int32_t scale_offset, scale_row_bytes;
 
   // Start of a head of a page; NULL if the pool has no such page.
@@ -50,24 +50,48 @@ inline KvPool kv_pool(const pavo_tensor& tensor, std::byte* data) {
   pool.dims = static_cast<int32_t>(tensor.shape[3]);
   pool.type = tensor.type;
   pool.low_row_bytes = static_cast<int32_t>(layout.low_row_bytes);
+  const bool blocks = layout.scale_row_bytes != 0;
+  const int64_t values = blocks ? pavo_align_up(pool.dims, PAVO_QK) : pool.dims;
+  pool.low_unit_bytes = static_cast<int32_t>(8 * layout.low_row_bytes / values);
   pool.scale_offset = static_cast<int32_t>(layout.scale_offset);
   pool.scale_row_bytes = static_cast<int32_t>(layout.scale_row_bytes);
   return pool;
 }
 
+// Where the eight values k..k+7 of a row lie, k a multiple of 8.
+struct KvUnit {
+  const std::byte* low;
+  const std::byte* scale;  // of the block; has no meaning for a type without
+};
+
+PAVO_HOST_DEVICE inline KvUnit kv_unit(
+    const KvPool& pool, const std::byte* head, int32_t row, int32_t k) {
+  return {
+      head + row * pool.low_row_bytes + k / 8 * pool.low_unit_bytes,
+      head + pool.scale_offset + row * pool.scale_row_bytes + k / PAVO_QK * 2};
+}
+
 // Eight neighbouring values of a row as they lie in memory; all zero means eight zeros. Fetching
-// and decoding are two steps, so that a kernel can do other work while the bytes are on their way.
+// and decoding are two steps, so that many loads can be on their way at once.
 struct KvRaw8 {
   uint32_t word[8];
   uint32_t scale;
 };
 
-// How K/V bytes are loaded; tests on the host have their own.
+// How K/V bytes are loaded: once by the whole launch ...
 template <typename Arch>
 struct LoadOnce {
   template <typename T>
   static __device__ __forceinline__ T load(const T* address) {
     return Arch::load_streaming(address);
+  }
+};
+
+// ... or by many blocks, so that they are to stay in the caches.
+struct LoadAgain {
+  template <typename T>
+  static __device__ __forceinline__ T load(const T* address) {
+    return *address;
   }
 };
 
@@ -77,9 +101,10 @@ PAVO_HOST_DEVICE inline float kv_half(uint32_t bits) {
   return __half2float(__half(raw));
 }
 
-// A codec has, with k a multiple of 8 in fetch8 (rows must then be 16-byte aligned: dims a multiple
-// of 8, the pool aligned), and any k in value:
-//   fetch8<Load>(pool, head, row, k)   decode8(raw, out)   value<Load>(pool, head, row, k)
+// A codec has
+//   fetch8<Load>(unit), decode8(raw, out): the unit must be 16-byte aligned, or as large as it is
+//     if that is less: dims a multiple of 8, the pool aligned
+//   value<Load>(pool, head, row, k): any k below dims
 //   store(pool, head, row, k, value, amax): value k of a row, k below the padded dims; amax is the
 //     largest magnitude of the block of 32 that k belongs to. All values of a block are stored.
 template <int32_t kType>
@@ -100,9 +125,8 @@ PAVO_HOST_DEVICE inline void kv_store_low(
 template <>
 struct KvCodec<PAVO_TYPE_F32> {
   template <typename Load>
-  static PAVO_HOST_DEVICE KvRaw8
-  fetch8(const KvPool& pool, const std::byte* head, int32_t row, int32_t k) {
-    const auto* address = reinterpret_cast<const uint4*>(kv_low<float>(pool, head, row, k));
+  static PAVO_HOST_DEVICE KvRaw8 fetch8(const KvUnit& unit) {
+    const auto* address = reinterpret_cast<const uint4*>(unit.low);
     const uint4 a = Load::load(address);
     const uint4 b = Load::load(address + 1);
     return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, 0};
@@ -128,10 +152,8 @@ struct KvCodec<PAVO_TYPE_F32> {
 // f16 and bf16: eight values are one vector of 16 bytes.
 struct KvCodec16 {
   template <typename Load>
-  static PAVO_HOST_DEVICE KvRaw8
-  fetch8(const KvPool& pool, const std::byte* head, int32_t row, int32_t k) {
-    const uint4 a =
-        Load::load(reinterpret_cast<const uint4*>(kv_low<uint16_t>(pool, head, row, k)));
+  static PAVO_HOST_DEVICE KvRaw8 fetch8(const KvUnit& unit) {
+    const uint4 a = Load::load(reinterpret_cast<const uint4*>(unit.low));
     return {{a.x, a.y, a.z, a.w, 0, 0, 0, 0}, 0};
   }
 };
@@ -186,10 +208,10 @@ struct KvCodec<PAVO_TYPE_Q8_0> {
     return reinterpret_cast<const uint16_t*>(scales) + k / PAVO_QK;
   }
   template <typename Load>
-  static PAVO_HOST_DEVICE KvRaw8
-  fetch8(const KvPool& pool, const std::byte* head, int32_t row, int32_t k) {
-    const uint2 a = Load::load(reinterpret_cast<const uint2*>(kv_low<int8_t>(pool, head, row, k)));
-    return {{a.x, a.y, 0, 0, 0, 0, 0, 0}, Load::load(scale(pool, head, row, k))};
+  static PAVO_HOST_DEVICE KvRaw8 fetch8(const KvUnit& unit) {
+    const uint2 a = Load::load(reinterpret_cast<const uint2*>(unit.low));
+    const uint16_t d = Load::load(reinterpret_cast<const uint16_t*>(unit.scale));
+    return {{a.x, a.y, 0, 0, 0, 0, 0, 0}, d};
   }
   static PAVO_HOST_DEVICE void decode8(const KvRaw8& raw, float* out) {
     const float d = kv_half(raw.scale);

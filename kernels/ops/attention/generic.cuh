@@ -76,20 +76,19 @@ struct GenericQuery {
 };
 
 // q.k of one row for each lane's share of the columns.
-template <typename Load>
 __device__ __forceinline__ float generic_dot(
     const KvPool& pool, const std::byte* head, int32_t row, const float* query) {
   float sum = 0.0f;
   with_kv_type(pool.type, [&](auto codec) {
     for (int32_t k = static_cast<int32_t>(threadIdx.x % 32); k < pool.dims; k += 32) {
-      sum = fmaf(query[k], codec.template value<Load>(pool, head, row, k), sum);
+      sum = fmaf(query[k], codec.template value<LoadAgain>(pool, head, row, k), sum);
     }
   });
   return sum;
 }
 
 // sums = sums * correction + the tile's weighted values, for the thread's columns.
-template <typename K, typename Load>
+template <typename K>
 __device__ __forceinline__ void generic_values(
     const GenericQuery& query, const GenericTile& tile, float correction, float* sums) {
   const KvPool& pool = query.problem.v;
@@ -107,7 +106,7 @@ __device__ __forceinline__ void generic_values(
       for (int i = 0; i < K::kColumns; ++i) {
         const int32_t column = i * K::kThreads + static_cast<int32_t>(threadIdx.x);
         if (column < columns) {
-          part[i] = fmaf(weight, codec.template value<Load>(pool, head, row, column), part[i]);
+          part[i] = fmaf(weight, codec.template value<LoadAgain>(pool, head, row, column), part[i]);
         }
       }
     }
@@ -121,7 +120,6 @@ __device__ __forceinline__ void generic_values(
 template <typename K>
 __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
     attention_generic_kernel(AttentionProblem problem) {
-  using Load = LoadOnce<typename K::Chip>;
   constexpr int kWarps = K::kThreads / 32;
   __shared__ float scaled_query[K::kMaxDims];
   __shared__ GenericTile tile;
@@ -154,7 +152,7 @@ __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
       float score = -INFINITY;
       if (row >= 0) {  // the same in the whole warp
         const std::byte* head = problem.k.head(tile.page[slot], query.kv_head);
-        const float dot = generic_dot<Load>(problem.k, head, row % PAVO_KV_PAGE_ROWS, scaled_query);
+        const float dot = generic_dot(problem.k, head, row % PAVO_KV_PAGE_ROWS, scaled_query);
         score = query.finish(warp_reduce<Sum>(dot), row);
       }
       if (lane == 0) {
@@ -173,7 +171,7 @@ __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
       tile.weight[lane + 32] = weight_b;
     }
     __syncthreads();
-    generic_values<K, Load>(query, tile, correction, sums);
+    generic_values<K>(query, tile, correction, sums);
     __syncthreads();  // the tile is free for the next rows
   }
 
@@ -191,7 +189,6 @@ __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
 
 template <typename Arch>
 struct AttentionGeneric {
-  using Chip = Arch;
   static constexpr const char* kName = "attention_generic";
   static constexpr int32_t kOp = pavo_op_attention;
   static constexpr int32_t kDecision = PAVO_ACCEPT_SLOW;

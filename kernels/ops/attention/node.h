@@ -2,7 +2,7 @@
 // of it. Host only.
 #pragma once
 
-#include <cinttypes>
+#include <cstdint>
 
 #include "kernels/common/checks.h"
 #include "kernels/common/kv_pool_check.h"
@@ -96,6 +96,25 @@ inline bool attention_fits(const NodeQuery& query, pavo_verdict* verdict) {
          attention_steps_fit(query, check) && check.dense_weight(kSinks, heads) &&
          check.dense_weight(kSlopes, heads) &&
          attention_params_fit(query.params<pavo_attention_params>(), check);
+}
+
+inline int64_t attention_sequences(const NodeQuery& query) {
+  return query.input(attention_input::kLengths)->shape[0];
+}
+
+// Query heads of one K/V head.
+inline int64_t attention_group(const NodeQuery& query) {
+  using namespace attention_input;
+  return query.input(kQ)->shape[1] / query.input(kK)->shape[1];
+}
+
+// Blocks that tiles of `size` query vectors take, for each K/V head. At least one where there are
+// tokens: padding is to be cleared.
+inline int64_t attention_tiles(const NodeQuery& query, int64_t size) {
+  const int64_t tokens = query.input(attention_input::kQ)->shape[0];
+  const int64_t tiles =
+      query_tiles(tokens, attention_sequences(query), attention_group(query), size);
+  return tiles > 0 || tokens == 0 ? tiles : 1;
 }
 
 // Upper bound of lengths[s] in this bucket.

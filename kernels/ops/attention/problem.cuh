@@ -78,7 +78,7 @@ PAVO_HOST_DEVICE inline float finish_score(
     score = problem.softcap * tanhf(score / problem.softcap);
   }
   if (slope != 0.0f) {
-    score += slope * static_cast<float>(row - own);
+    score += slope * static_cast<float>(int64_t{row} - own);
   }
   return score;
 }
