@@ -166,9 +166,23 @@ uint32_t NodeFixture::activation(
 }
 
 uint32_t NodeFixture::indices(const std::vector<int32_t>& values) {
+  return indices({static_cast<int64_t>(values.size())}, values);
+}
+
+uint32_t NodeFixture::indices(std::vector<int64_t> shape, const std::vector<int32_t>& values) {
   const auto count = static_cast<int64_t>(values.size());
-  const uint32_t index = add(make_tensor(PAVO_TYPE_I32, PAVO_ROLE_STEP, {count}, 0), 4 * count, 0);
+  const uint32_t index = add(make_tensor(PAVO_TYPE_I32, PAVO_ROLE_STEP, shape, 0), 4 * count, 0);
   std::memcpy(memory_[index].data(), values.data(), 4 * values.size());
+  inputs_.push_back(index);
+  return index;
+}
+
+uint32_t NodeFixture::pool(
+    int32_t type, std::vector<int64_t> shape, const std::vector<std::byte>& bytes) {
+  pavo_tensor tensor = make_tensor(type, PAVO_ROLE_KV_POOL, shape, 0);
+  std::fill(std::begin(tensor.stride), std::end(tensor.stride), 0);
+  const uint32_t index = add(tensor, static_cast<int64_t>(bytes.size()), 0);
+  std::memcpy(memory_[index].data(), bytes.data(), bytes.size());
   inputs_.push_back(index);
   return index;
 }
@@ -211,6 +225,7 @@ std::string NodeFixture::run(const Kernel& kernel, std::vector<std::string>* lau
   graph.struct_size = sizeof graph;
   graph.tensor_count = static_cast<uint32_t>(tensors.size());
   graph.tensors = tensors.data();
+  graph.bucket = &bucket;
   const NodeQuery query = {caps, graph, node_};
   pavo_verdict verdict{};
   verdict.struct_size = sizeof verdict;

@@ -55,11 +55,17 @@ class NodeFixture {
   uint32_t activation(
       std::vector<int64_t> shape, const std::vector<float>& values, Placing placing = {});
   uint32_t indices(const std::vector<int32_t>& values);
+  uint32_t indices(std::vector<int64_t> shape, const std::vector<int32_t>& values);
+  // [pages, heads, PAVO_KV_PAGE_ROWS, dims] of these bytes.
+  uint32_t pool(int32_t type, std::vector<int64_t> shape, const std::vector<std::byte>& bytes);
   uint32_t weight(
       int32_t type, uint32_t uses, std::vector<int64_t> shape, const std::vector<std::byte>& bytes);
   void absent() { inputs_.push_back(PAVO_NO_TENSOR); }
   // An output of NaN.
   uint32_t output(std::vector<int64_t> shape, Placing placing = {});
+
+  // The output is a tensor that is also an input.
+  void output_is(uint32_t tensor) { outputs_.push_back(tensor); }
 
   template <typename Params>
   void params(Params params) {
@@ -71,8 +77,10 @@ class NodeFixture {
   std::string run(const Kernel& kernel, std::vector<std::string>* launched = nullptr);
   // Rows of a tensor without their gaps.
   std::vector<float> values(uint32_t tensor) const;
+  const std::byte* data(uint32_t tensor) const { return memory_[tensor].data(); }
 
   Caps caps;
+  pavo_bucket bucket{sizeof(pavo_bucket), 0, 0, 0, 0};
 
  private:
   uint32_t add(pavo_tensor tensor, int64_t bytes, int64_t shift);

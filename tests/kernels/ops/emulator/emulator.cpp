@@ -1,7 +1,9 @@
 #include "tests/kernels/ops/emulator/emulator.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -29,6 +31,7 @@ struct Fiber {
 struct Block {
   std::vector<Fiber> fibers;
   std::vector<uint64_t> slots;  // [exchange % 2][thread]
+  std::vector<float4> shared;
   ucontext_t scheduler;
   uint32_t current = 0;
   const std::function<void()>* body = nullptr;
@@ -92,6 +95,8 @@ bool turn(Block& block) {
 }
 
 void run_block(Block& block) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::fill(block.shared.begin(), block.shared.end(), float4{nan, nan, nan, nan});
   for (Fiber& fiber : block.fibers) {
     fiber.state = State::kReady;
     fiber.exchanges = 0;
@@ -117,7 +122,7 @@ void set_order(Order value) {
   order = value;
 }
 
-void run(dim3 grid, dim3 threads, const std::function<void()>& body) {
+void run(dim3 grid, dim3 threads, size_t shared_bytes, const std::function<void()>& body) {
   if (threads.y != 1 || threads.z != 1 || threads.x % kLanes != 0) {
     std::fputs("blocks of one dimension and whole warps are emulated\n", stderr);
     std::abort();
@@ -126,6 +131,7 @@ void run(dim3 grid, dim3 threads, const std::function<void()>& body) {
   block.body = &body;
   block.fibers.resize(threads.x);
   block.slots.resize(size_t{2} * threads.x);
+  block.shared.resize((shared_bytes + sizeof(float4) - 1) / sizeof(float4));
   for (Fiber& fiber : block.fibers) {
     fiber.stack = std::make_unique<char[]>(kStackBytes);
   }
@@ -143,6 +149,10 @@ void run(dim3 grid, dim3 threads, const std::function<void()>& body) {
 
 void wait_block() {
   stop(State::kAtBlock);
+}
+
+float* dynamic_shared() {
+  return reinterpret_cast<float*>(block_now->shared.data());
 }
 
 uint32_t lane() {

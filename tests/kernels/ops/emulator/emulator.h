@@ -6,6 +6,7 @@
 // root, so that its launch.h is found in place of the real one.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -25,7 +26,9 @@ namespace pavo::emulator {
 // that what holds by chance in one order does not hold in the other.
 enum class Order { kForward, kReverse };
 void set_order(Order order);
-void run(dim3 grid, dim3 block, const std::function<void()>& body);
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& body);
+// Shared memory of the launch, filled with NaN at the start of each block.
+float* dynamic_shared();
 
 void wait_block();
 // Gives `bits` to the warp and returns what the lane `from` gave.
@@ -56,8 +59,14 @@ extern uint3 threadIdx;
 extern uint3 blockIdx;
 extern dim3 gridDim;
 
+using std::max;
+using std::min;
+
 inline void __syncthreads() {
   pavo::emulator::wait_block();
+}
+inline void __syncwarp() {
+  pavo::emulator::exchange(0, pavo::emulator::lane());
 }
 template <typename T>
 T __shfl_xor_sync(uint32_t, T value, int offset) {
@@ -70,6 +79,22 @@ T __ldg(const T* address) {
 template <typename T>
 T __ldcs(const T* address) {
   return *address;
+}
+template <typename T>
+T atomicMin(T* address, T value) {
+  const T old = *address;
+  *address = value < old ? value : old;
+  return old;
+}
+template <typename T>
+T atomicMax(T* address, T value) {
+  const T old = *address;
+  *address = value > old ? value : old;
+  return old;
+}
+inline void sincospif(float x, float* sine, float* cosine) {
+  *sine = static_cast<float>(std::sin(M_PI * static_cast<double>(x)));
+  *cosine = static_cast<float>(std::cos(M_PI * static_cast<double>(x)));
 }
 inline float __uint_as_float(uint32_t bits) {
   return pavo::emulator::bit_cast<float>(bits);

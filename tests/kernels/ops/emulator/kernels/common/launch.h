@@ -30,12 +30,12 @@ class Launcher {
       size_t shared_bytes,
       Values&&... values) {
     if (block.x > kMaxThreadsPerBlock || grid.x > kMaxGridX || grid.y > kMaxGridYz ||
-        shared_bytes != 0) {
+        shared_bytes > kDefaultSharedBytes) {
       return cudaErrorInvalidConfiguration;
     }
     launched.emplace_back(name);
     const std::tuple<Params...> held(std::forward<Values>(values)...);
-    emulator::run(grid, block, [&] { std::apply(kernel, held); });
+    emulator::run(grid, block, shared_bytes, [&] { std::apply(kernel, held); });
     return cudaSuccess;
   }
 
