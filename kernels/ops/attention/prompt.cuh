@@ -41,7 +41,7 @@ __device__ __forceinline__ void stage_query(
 template <typename K>
 __device__ __forceinline__ void prompt_dots(
     const float* queries, const float* keys, float (&dots)[4][4]) {
-#pragma unroll 2
+#pragma unroll 1
   for (int k = 0; k < K::kPartDims; k += 4) {
     float4 query[4];
 #pragma unroll

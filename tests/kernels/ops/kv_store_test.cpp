@@ -44,7 +44,7 @@ std::vector<float> difficult_values(int64_t dims, std::mt19937& random) {
       127.5f};
   size_t i = 0;
   for (const float value : special) {
-    values[i] = value;
+    values[i % values.size()] = value;
     i += 7;
   }
   // A head of NaN alone, and one of numbers below every scale.
