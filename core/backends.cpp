@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "core/plugin_call.h"
+
 namespace pavo {
 namespace {
 
@@ -97,9 +99,9 @@ Result<std::vector<OptionValue>> convert_options(
   }
   const pavo_option_info* const* infos = nullptr;
   uint32_t count = 0;
-  ErrorSlot error;
   const std::string plugin(view(api->id));
-  PAVO_RETURN_IF_ERROR(error.to_status(api->options(&infos, &count, error.get()), plugin));
+  PAVO_RETURN_IF_ERROR(call_plugin(
+      api, "options", [&](pavo_error* error) { return api->options(&infos, &count, error); }));
   for (const auto& [key, text] : options) {
     const auto* end = infos + count;
     const auto* found = std::find_if(

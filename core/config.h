@@ -51,8 +51,9 @@ struct Config {
   Setting<std::vector<std::string>> place;    // of parse_place_rule, first match wins
   Setting<bool> probe;                        // try plugins in a child process first
   Setting<int64_t> probe_timeout_ms;
-  Setting<std::string> log_level;  // debug, info, warn, error, off
-  Setting<std::string> cache_dir;  // "" if the system names no place for caches
+  Setting<int64_t> hang_timeout_s;  // of one call into a plugin; 0: none
+  Setting<std::string> log_level;   // debug, info, warn, error, off
+  Setting<std::string> cache_dir;   // "" if the system names no place for caches
 
   // One entry per plugin and key, the strongest source's; sorted by plugin, then key. `threads`
   // is in here too, as option "threads" of plugin "cpu".

@@ -135,6 +135,14 @@ const std::array kSchema = {
         .min = 1,
         .max = 600000},
     ConfigKey{
+        .name = "hang_timeout_s",
+        .field = &Config::hang_timeout_s,
+        .fallback = "600",
+        .help =
+            "the program ends when one call into a plugin takes longer, and the next start names "
+            "the plugin; 0: never",
+        .max = 86400},
+    ConfigKey{
         .name = "log_level",
         .field = &Config::log_level,
         .fallback = "warn",

@@ -1,6 +1,6 @@
 // Remembers, across processes, which plugin took the program down: a file for each time. The next
 // start names the plugin and tries it in a child again; after a second time it is skipped until
-// the files are deleted or the plugin is replaced. Contract: docs/plugin-interface.md, "Surviving".
+// the files are deleted or the plugin is replaced. Contract: docs/faults.md.
 #pragma once
 
 #include <filesystem>

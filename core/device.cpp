@@ -1,39 +1,11 @@
 #include "core/device.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "core/plugin_guard.h"
+#include "core/plugin_call.h"
 
 namespace pavo {
 namespace {
-
-Code code_of(int32_t code) {
-  switch (code) {
-    case PAVO_OK:
-      return Code::kOk;
-    case PAVO_ERROR_INVALID_ARGUMENT:
-      return Code::kInvalidArgument;
-    case PAVO_ERROR_UNSUPPORTED:
-    case PAVO_ERROR_UNSUPPORTED_FIELD:
-    case PAVO_ERROR_VERSION:
-      return Code::kUnsupported;
-    case PAVO_ERROR_OUT_OF_MEMORY:
-      return Code::kOutOfMemory;
-    case PAVO_ERROR_NODE_FAILED:
-      return Code::kNodeFailed;
-    case PAVO_ERROR_DEVICE_LOST:
-      return Code::kDeviceLost;
-    case PAVO_ERROR_NO_DEVICE:
-      return Code::kNoBackend;
-    case PAVO_ERROR_TIMEOUT:
-      return Code::kTimeout;
-    case PAVO_ERROR_CANCELLED:
-      return Code::kCancelled;
-    default:
-      return Code::kInternal;
-  }
-}
 
 std::string to_std(const pavo_string& string) {
   return string.size == 0 ? std::string() : std::string(string.data, string.size);
@@ -44,22 +16,6 @@ pavo_string to_pavo(const std::string& string) {
 }
 
 }  // namespace
-
-ErrorSlot::ErrorSlot() {
-  error_.struct_size = sizeof error_;
-}
-
-Status ErrorSlot::to_status(int32_t code, const std::string& plugin) const {
-  if (code == PAVO_OK) {
-    return Status();
-  }
-  const size_t size = std::min<size_t>(error_.message_size, sizeof error_.message);
-  std::string message(error_.message, size);
-  if (message.empty()) {
-    message = "status " + std::to_string(code) + " without a message";
-  }
-  return Status(code_of(code), plugin + ": " + message);
-}
 
 ValueList::ValueList(std::vector<OptionValue> values) : values_(std::move(values)) {
   items_.resize(values_.size());
@@ -105,26 +61,26 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() {
   if (handle_ != nullptr) {
-    api_->buffer_destroy(handle_);
+    call_plugin_quietly(api_, "buffer_destroy", [&] { api_->buffer_destroy(handle_); });
   }
 }
 
 std::byte* Buffer::host() const {
-  return handle_ == nullptr ? nullptr : static_cast<std::byte*>(api_->buffer_host(handle_));
+  void* address = nullptr;
+  if (handle_ != nullptr) {
+    call_plugin_quietly(api_, "buffer_host", [&] { address = api_->buffer_host(handle_); });
+  }
+  return static_cast<std::byte*>(address);
 }
 
 // ---- Plan
 // ----------------------------------------------------------------------------------------
 
 Plan::Plan(Plan&& other) noexcept
-    : api_(other.api_),
-      plugin_(std::move(other.plugin_)),
-      handle_(std::exchange(other.handle_, nullptr)),
-      info_(other.info_) {}
+    : api_(other.api_), handle_(std::exchange(other.handle_, nullptr)), info_(other.info_) {}
 
 Plan& Plan::operator=(Plan&& other) noexcept {
   std::swap(api_, other.api_);
-  std::swap(plugin_, other.plugin_);
   std::swap(handle_, other.handle_);
   std::swap(info_, other.info_);
   return *this;
@@ -132,21 +88,22 @@ Plan& Plan::operator=(Plan&& other) noexcept {
 
 Plan::~Plan() {
   if (handle_ != nullptr) {
-    api_->plan_destroy(handle_);
+    call_plugin_quietly(api_, "plan_destroy", [&] { api_->plan_destroy(handle_); });
   }
 }
 
 Status Plan::submit(const pavo_submit& submit) {
-  ErrorSlot error;
-  const PluginScope scope(api_, "submit");
-  return error.to_status(api_->submit(handle_, &submit, error.get()), plugin_);
+  return call_plugin(
+      api_, "submit", [&](pavo_error* error) { return api_->submit(handle_, &submit, error); });
 }
 
 std::vector<int64_t> Plan::node_times_ns(uint32_t node_count) {
   std::vector<int64_t> times(node_count);
-  ErrorSlot error;
-  if (api_->plan_timings == nullptr ||
-      api_->plan_timings(handle_, times.data(), node_count, error.get()) != PAVO_OK) {
+  const bool told = api_->plan_timings != nullptr &&
+                    call_plugin(api_, "plan_timings", [&](pavo_error* error) {
+                      return api_->plan_timings(handle_, times.data(), node_count, error);
+                    }).ok();
+  if (!told) {
     times.clear();
   }
   return times;
@@ -159,28 +116,31 @@ PluginInstance::PluginInstance(const pavo_plugin_api* api, pavo_plugin* handle)
     : api_(api), handle_(handle), id_(to_std(api->id)) {}
 
 PluginInstance::~PluginInstance() {
-  api_->plugin_destroy(handle_);
+  call_plugin_quietly(api_, "plugin_destroy", [&] { api_->plugin_destroy(handle_); });
 }
 
 Result<std::shared_ptr<PluginInstance>> PluginInstance::create(
     const pavo_plugin_api* api, std::vector<OptionValue> options) {
   const ValueList list(std::move(options));
-  ErrorSlot error;
   pavo_plugin* handle = nullptr;
-  PAVO_RETURN_IF_ERROR(
-      error.to_status(api->plugin_create(list.get(), &handle, error.get()), to_std(api->id)));
+  PAVO_RETURN_IF_ERROR(call_plugin(api, "plugin_create", [&](pavo_error* error) {
+    return api->plugin_create(list.get(), &handle, error);
+  }));
   return std::shared_ptr<PluginInstance>(new PluginInstance(api, handle));
 }
 
 Result<std::vector<PluginInstance::DeviceInfo>> PluginInstance::devices() const {
-  ErrorSlot error;
   uint32_t count = 0;
-  PAVO_RETURN_IF_ERROR(error.to_status(api_->device_count(handle_, &count, error.get()), id_));
+  PAVO_RETURN_IF_ERROR(call_plugin(api_, "device_count", [&](pavo_error* error) {
+    return api_->device_count(handle_, &count, error);
+  }));
   std::vector<DeviceInfo> devices;
   for (uint32_t i = 0; i < count; ++i) {
     pavo_device_info info = {};
     info.struct_size = sizeof info;
-    PAVO_RETURN_IF_ERROR(error.to_status(api_->device_info(handle_, i, &info, error.get()), id_));
+    PAVO_RETURN_IF_ERROR(call_plugin(api_, "device_info", [&](pavo_error* error) {
+      return api_->device_info(handle_, i, &info, error);
+    }));
     devices.push_back({to_std(info.id), to_std(info.name), info.ordinal, info.caps});
   }
   return devices;
@@ -194,10 +154,9 @@ Result<std::vector<pavo_verdict>> PluginInstance::query(
     verdict.struct_size = sizeof verdict;
     pointers.push_back(&verdict);
   }
-  ErrorSlot error;
-  const PluginScope scope(api_, "query_nodes");
-  PAVO_RETURN_IF_ERROR(
-      error.to_status(api_->query_nodes(handle_, caps, &graph, pointers.data(), error.get()), id_));
+  PAVO_RETURN_IF_ERROR(call_plugin(api_, "query_nodes", [&](pavo_error* error) {
+    return api_->query_nodes(handle_, caps, &graph, pointers.data(), error);
+  }));
   return verdicts;
 }
 
@@ -205,9 +164,9 @@ Result<pavo_pack_info> PluginInstance::pack_info(
     const pavo_values* caps, const pavo_tensor& tensor) const {
   pavo_pack_info info = {};
   info.struct_size = sizeof info;
-  ErrorSlot error;
-  PAVO_RETURN_IF_ERROR(
-      error.to_status(api_->pack_info(handle_, caps, &tensor, &info, error.get()), id_));
+  PAVO_RETURN_IF_ERROR(call_plugin(api_, "pack_info", [&](pavo_error* error) {
+    return api_->pack_info(handle_, caps, &tensor, &info, error);
+  }));
   return info;
 }
 
@@ -218,11 +177,12 @@ Device::Device(std::shared_ptr<PluginInstance> plugin, pavo_device* handle)
     : plugin_(std::move(plugin)), handle_(handle) {}
 
 Device::~Device() {
+  const pavo_plugin_api* api = plugin_->api();
   if (timeline_ != nullptr) {
     (void)wait();  // nothing queued may outlive the device; a late failure has no one to go to
-    plugin_->api()->timeline_destroy(timeline_);
+    call_plugin_quietly(api, "timeline_destroy", [&] { api->timeline_destroy(timeline_); });
   }
-  plugin_->api()->device_close(handle_);
+  call_plugin_quietly(api, "device_close", [&] { api->device_close(handle_); });
 }
 
 const std::string& Device::plugin_id() const {
@@ -232,16 +192,16 @@ const std::string& Device::plugin_id() const {
 Result<std::unique_ptr<Device>> Device::open(
     std::shared_ptr<PluginInstance> plugin, const std::string& id) {
   PAVO_ASSIGN_OR_RETURN(const auto infos, plugin->devices());
-  ErrorSlot error;
   pavo_device* handle = nullptr;
   const pavo_string wanted = to_pavo(id);
   const pavo_plugin_api* api = plugin->api();
-  const PluginScope scope(api, "device_open");
-  PAVO_RETURN_IF_ERROR(error.to_status(
-      api->device_open(plugin->get(), &wanted, &handle, error.get()), plugin->id()));
+  PAVO_RETURN_IF_ERROR(call_plugin(api, "device_open", [&](pavo_error* error) {
+    return api->device_open(plugin->get(), &wanted, &handle, error);
+  }));
   std::unique_ptr<Device> device(new Device(std::move(plugin), handle));
-  PAVO_RETURN_IF_ERROR(error.to_status(
-      api->timeline_create(handle, &device->timeline_, error.get()), device->plugin_id()));
+  PAVO_RETURN_IF_ERROR(call_plugin(api, "timeline_create", [&](pavo_error* error) {
+    return api->timeline_create(handle, &device->timeline_, error);
+  }));
   device->id_ = id;
   for (const auto& info : infos) {
     if (info.id == id) {
@@ -253,31 +213,32 @@ Result<std::unique_ptr<Device>> Device::open(
 }
 
 Result<Buffer> Device::create_buffer(int64_t size_bytes, int32_t kind) {
-  ErrorSlot error;
+  const pavo_plugin_api* api = plugin_->api();
   pavo_buffer* buffer = nullptr;
-  PAVO_RETURN_IF_ERROR(error.to_status(
-      plugin_->api()->buffer_create(handle_, size_bytes, kind, &buffer, error.get()), plugin_id()));
-  return Buffer(plugin_->api(), buffer, size_bytes);
+  PAVO_RETURN_IF_ERROR(call_plugin(api, "buffer_create", [&](pavo_error* error) {
+    return api->buffer_create(handle_, size_bytes, kind, &buffer, error);
+  }));
+  return Buffer(api, buffer, size_bytes);
 }
 
 Result<Buffer> Device::import_buffer(const void* memory, int64_t size_bytes) {
-  if (plugin_->api()->buffer_import == nullptr) {
+  const pavo_plugin_api* api = plugin_->api();
+  if (api->buffer_import == nullptr) {
     return Status(Code::kUnsupported, plugin_id() + ": cannot use host memory in place");
   }
-  ErrorSlot error;
   pavo_buffer* buffer = nullptr;
-  PAVO_RETURN_IF_ERROR(error.to_status(
-      plugin_->api()->buffer_import(handle_, memory, size_bytes, &buffer, error.get()),
-      plugin_id()));
-  return Buffer(plugin_->api(), buffer, size_bytes);
+  PAVO_RETURN_IF_ERROR(call_plugin(api, "buffer_import", [&](pavo_error* error) {
+    return api->buffer_import(handle_, memory, size_bytes, &buffer, error);
+  }));
+  return Buffer(api, buffer, size_bytes);
 }
 
 Result<pavo_memory_info> Device::memory() const {
   pavo_memory_info info = {};
   info.struct_size = sizeof info;
-  ErrorSlot error;
-  PAVO_RETURN_IF_ERROR(
-      error.to_status(plugin_->api()->device_memory(handle_, &info, error.get()), plugin_id()));
+  PAVO_RETURN_IF_ERROR(call_plugin(plugin_->api(), "device_memory", [&](pavo_error* error) {
+    return plugin_->api()->device_memory(handle_, &info, error);
+  }));
   return info;
 }
 
@@ -287,40 +248,31 @@ Status Device::pack(
     const void* src,
     int64_t row_begin,
     int64_t row_count) {
-  ErrorSlot error;
-  const PluginScope scope(plugin_->api(), "pack");
-  return error.to_status(
-      plugin_->api()->pack(handle_, &tensor, &target, src, row_begin, row_count, error.get()),
-      plugin_id());
+  return call_plugin(plugin_->api(), "pack", [&](pavo_error* error) {
+    return plugin_->api()->pack(handle_, &tensor, &target, src, row_begin, row_count, error);
+  });
 }
 
 Result<Plan> Device::create_plan(const pavo_graph& graph) {
-  ErrorSlot error;
+  const pavo_plugin_api* api = plugin_->api();
   pavo_plan* plan = nullptr;
   pavo_plan_info info = {};
   info.struct_size = sizeof info;
-  const PluginScope scope(plugin_->api(), "plan_create");
-  PAVO_RETURN_IF_ERROR(error.to_status(
-      plugin_->api()->plan_create(handle_, &graph, &plan, &info, error.get()), plugin_id()));
-  return Plan(plugin_->api(), plugin_id(), plan, info);
+  PAVO_RETURN_IF_ERROR(call_plugin(api, "plan_create", [&](pavo_error* error) {
+    return api->plan_create(handle_, &graph, &plan, &info, error);
+  }));
+  return Plan(api, plan, info);
 }
 
 Status Device::copy(std::span<const pavo_copy_region> regions) {
   const pavo_fence after{timeline_, queued_};
   const pavo_fence signal{timeline_, queued_ + 1};
-  ErrorSlot error;
-  const PluginScope scope(plugin_->api(), "copy");
-  const int32_t code = plugin_->api()->copy(
-      handle_,
-      regions.data(),
-      static_cast<uint32_t>(regions.size()),
-      &after,
-      1,
-      &signal,
-      1,
-      error.get());
-  queued_ += code == PAVO_OK ? 1 : 0;
-  return error.to_status(code, plugin_id());
+  const auto count = static_cast<uint32_t>(regions.size());
+  const Status status = call_plugin(plugin_->api(), "copy", [&](pavo_error* error) {
+    return plugin_->api()->copy(handle_, regions.data(), count, &after, 1, &signal, 1, error);
+  });
+  queued_ += status.ok() ? 1 : 0;
+  return status;
 }
 
 Status Device::run(Plan& plan, pavo_submit submit) {
@@ -337,10 +289,19 @@ Status Device::run(Plan& plan, pavo_submit submit) {
 }
 
 Status Device::wait() {
-  ErrorSlot error;
-  const PluginScope scope(plugin_->api(), "timeline_wait");
-  return error.to_status(
-      plugin_->api()->timeline_wait(timeline_, queued_, -1, error.get()), plugin_id());
+  // A wait ends with one failure; others may be left, and after an exception the work itself.
+  constexpr int kMostFailures = 1000;
+  Status first;
+  for (int i = 0; i < kMostFailures; ++i) {
+    const Status status = call_plugin(plugin_->api(), "timeline_wait", [&](pavo_error* error) {
+      return plugin_->api()->timeline_wait(timeline_, queued_, -1, error);
+    });
+    if (status.ok()) {
+      break;
+    }
+    first = first.ok() ? status : first;
+  }
+  return first;
 }
 
 }  // namespace pavo

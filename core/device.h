@@ -41,18 +41,6 @@ class ValueList {
   pavo_values list_ = {};
 };
 
-// A pavo_error ready to be passed, and its translation.
-class ErrorSlot {
- public:
-  ErrorSlot();
-  pavo_error* get() { return &error_; }
-  // Ok if code is PAVO_OK, else "<plugin>: <message>" under the code that fits.
-  Status to_status(int32_t code, const std::string& plugin) const;
-
- private:
-  pavo_error error_ = {};
-};
-
 class PluginInstance;
 
 class Buffer {
@@ -78,8 +66,8 @@ class Buffer {
 class Plan {
  public:
   Plan() = default;
-  Plan(const pavo_plugin_api* api, std::string plugin, pavo_plan* handle, pavo_plan_info info)
-      : api_(api), plugin_(std::move(plugin)), handle_(handle), info_(info) {}
+  Plan(const pavo_plugin_api* api, pavo_plan* handle, pavo_plan_info info)
+      : api_(api), handle_(handle), info_(info) {}
   Plan(Plan&& other) noexcept;
   Plan& operator=(Plan&& other) noexcept;
   ~Plan();
@@ -91,7 +79,6 @@ class Plan {
 
  private:
   const pavo_plugin_api* api_ = nullptr;
-  std::string plugin_;
   pavo_plan* handle_ = nullptr;
   pavo_plan_info info_ = {};
 };

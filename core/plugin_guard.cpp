@@ -216,7 +216,8 @@ void check_for_hangs(int64_t limit_ns) {
     what.add_number(limit_ns / (seconds ? kSecond : kSecond / 1000));
     what.add(seconds ? " s from " : " ms from ");
     const char* name = call->name.load();
-    write_down(*plugin, what.add(name == nullptr ? "a call" : name));
+    what.add(name == nullptr ? "a call" : name);
+    write_down(*plugin, what.add(" (the limit is the setting hang_timeout_s)"));
     std::_Exit(EXIT_FAILURE);
   }
 }

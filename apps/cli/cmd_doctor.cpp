@@ -20,6 +20,7 @@ Status doctor(const DoctorFlags& flags) {
   PAVO_ASSIGN_OR_RETURN(const Config config, load_settings(flags.settings));
   RegistryOptions options = registry_options(config);
   options.always_read_devices = true;
+  watch_plugins(config);
   const nlohmann::ordered_json report = doctor_json(Registry::discover(options), config);
   return StandardOutput().write(
       flags.json

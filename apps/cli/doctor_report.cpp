@@ -2,6 +2,7 @@
 
 #include "core/device.h"
 #include "core/host_api.h"
+#include "core/plugin_call.h"
 
 namespace pavo::cli {
 
@@ -33,8 +34,9 @@ ordered_json options_json(const pavo_plugin_api* api) {
   ordered_json json = ordered_json::array();
   const pavo_option_info* const* options = nullptr;
   uint32_t count = 0;
-  ErrorSlot error;
-  if (api->options(&options, &count, error.get()) != PAVO_OK) {
+  const Status status = call_plugin(
+      api, "options", [&](pavo_error* error) { return api->options(&options, &count, error); });
+  if (!status.ok()) {
     return json;
   }
   for (uint32_t i = 0; i < count; ++i) {

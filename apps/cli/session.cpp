@@ -151,6 +151,7 @@ Status start_engine(const ModelFlags& flags, const TokensNeeded& needed, Session
   PAVO_ASSIGN_OR_RETURN(const auto model, llm::make_model(*session->source));
   PAVO_ASSIGN_OR_RETURN(
       options.context, choose_context(config.context, model->info().context_length, needed));
+  watch_plugins(config);
   const Registry registry = Registry::discover(registry_options(config));
   for (const std::string& notice : registry.report().notices()) {
     log_warn(notice);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/log.h"
+#include "core/plugin_guard.h"
 #include "core/text.h"
 
 namespace pavo::cli {
@@ -98,6 +99,12 @@ Result<Config> load_settings(const SettingFlags& flags) {
     log_warn(warning);
   }
   return config;
+}
+
+void watch_plugins(const Config& config) {
+  if (config.hang_timeout_s.value > 0) {
+    watch_hangs(std::chrono::seconds(config.hang_timeout_s.value));
+  }
 }
 
 RegistryOptions registry_options(const Config& config) {

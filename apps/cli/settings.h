@@ -29,6 +29,9 @@ void add_run_settings(CLI::App* command, SettingFlags* flags);
 Result<Config> load_settings(const SettingFlags& flags);
 
 // What the settings say about plugins.
+// Has a plugin that hangs end the program, as the setting hang_timeout_s says.
+void watch_plugins(const Config& config);
+
 RegistryOptions registry_options(const Config& config);
 
 }  // namespace pavo::cli
