@@ -42,6 +42,7 @@ enum class Fault {
   kEndlessDeviceList,
   kEmptyDeviceId,
   kTwiceSameDevice,
+  kRivalDevice,  // lists a device that the good copy lists too
   kFailOpen,
   kTrapInMemory,
   kHangInSelfTest,
@@ -133,7 +134,7 @@ int32_t options(const pavo_option_info* const** out, uint32_t* count, pavo_error
 std::vector<std::string> device_ids() {
   const char* list = std::getenv("PAVO_FAKE_DEVICES");
   if (std::strstr(PAVO_FAKE_NOTE, "kind=cuda") == nullptr) {
-    return {PAVO_FAKE_ID "-0"};
+    return {kFault == Fault::kRivalDevice ? "fake-good-0" : PAVO_FAKE_ID "-0"};
   }
   std::vector<std::string> ids;
   std::string rest = list == nullptr ? "" : list;
