@@ -32,6 +32,27 @@ __device__ __forceinline__ float2 f16x2_to_f32(uint32_t bits) {
       f16_to_f32(static_cast<uint16_t>(bits >> 16)));
 }
 
+// Arithmetic on two halves of one word each; every operation rounds to f16.
+__device__ __forceinline__ __half2 as_half2(uint32_t bits) {
+  return *reinterpret_cast<const __half2*>(&bits);
+}
+__device__ __forceinline__ uint32_t half2_bits(__half2 value) {
+  return *reinterpret_cast<const uint32_t*>(&value);
+}
+__device__ __forceinline__ uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
+  return half2_bits(__hfma2(as_half2(a), as_half2(b), as_half2(c)));
+}
+__device__ __forceinline__ uint32_t half2_add(uint32_t a, uint32_t b) {
+  return half2_bits(__hadd2(as_half2(a), as_half2(b)));
+}
+// The sum of the two halves, rounded to f16.
+__device__ __forceinline__ float half2_sum(uint32_t bits) {
+  return __half2float(__hadd(__low2half(as_half2(bits)), __high2half(as_half2(bits))));
+}
+__device__ __forceinline__ uint32_t f32_to_half2(float low, float high) {
+  return half2_bits(__floats2half2_rn(low, high));
+}
+
 // Byte i of a word, as a signed or unsigned number.
 __device__ __forceinline__ int32_t signed_byte(uint32_t word, int i) {
   return static_cast<int8_t>(word >> (8 * i));

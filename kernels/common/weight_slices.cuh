@@ -9,7 +9,8 @@
 //   quantised   value = scale(run) * byte + offset(run); word(run, quad): the quad's four bytes as
 //               dot4 takes them, never negative unless kSigned; runs in the same kScaleValues
 //               values share scale and offset; kHasOffset: offsets may be other than zero;
-//               kSpan: slices are in order from one multiple of kSpan values to the next
+//               kSpan: slices are in order from one multiple of kSpan values to the next;
+//               kJoinedRuns: so many runs follow each other in the row and share scale and offset
 //   dense       quad(run, quad): the values
 //
 // slice_values gives a quad of any type as f32. It rounds once per value (in q4_1 and q4_k too,
@@ -110,10 +111,11 @@ struct WeightSlice<PAVO_TYPE_BF16> {
 // A block: low halves are values 0..15, high halves 16..31.
 template <>
 struct WeightSlice<PAVO_TYPE_Q4_0> {
-  static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
+  static constexpr bool kQuantised = true, kSigned = true, kHasOffset = false;
   static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 32;
+  static constexpr int kJoinedRuns = 2;
   uint4 low;
-  float d;
+  float d;  // of value / 16
 
   template <typename Index>
   static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
@@ -123,19 +125,22 @@ struct WeightSlice<PAVO_TYPE_Q4_0> {
   __device__ __forceinline__ void load(
       const std::byte* row, const WeightLayout& layout, Index slice) {
     low = load_part<Arch, uint4>(row, slice);
-    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.scale_offset, slice));
+    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.scale_offset, slice)) * 0.0625f;
   }
   __device__ __forceinline__ uint32_t word(int run, int index) const {
-    return nibbles(word_of(low, index), run == 1);
+    // 16 * (nibble - 8) as a signed byte.
+    const uint32_t both = word_of(low, index);
+    return ((run == 1 ? both : both << 4) & 0xf0f0f0f0u) ^ 0x80808080u;
   }
   __device__ __forceinline__ float scale(int) const { return d; }
-  __device__ __forceinline__ float offset(int) const { return -8.0f * d; }
+  __device__ __forceinline__ float offset(int) const { return 0.0f; }
 };
 
 template <>
 struct WeightSlice<PAVO_TYPE_Q4_1> {
   static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
   static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 32;
+  static constexpr int kJoinedRuns = 2;
   uint4 low;
   float2 dm;
 
@@ -161,6 +166,7 @@ template <>
 struct WeightSlice<PAVO_TYPE_Q8_0> {
   static constexpr bool kQuantised = true, kSigned = true, kHasOffset = false;
   static constexpr int kRuns = 1, kRunValues = 16, kScaleValues = 32, kSpan = 16;
+  static constexpr int kJoinedRuns = 1;
   uint4 low;
   float d;
 
@@ -184,6 +190,7 @@ template <>
 struct WeightSlice<PAVO_TYPE_Q4_K> {
   static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
   static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 64;
+  static constexpr int kJoinedRuns = 1;
   uint4 low;
   uint32_t multipliers, minima;  // a byte a run
   float2 d;
@@ -223,12 +230,13 @@ struct WeightSlice<PAVO_TYPE_Q4_K> {
 // share their bytes.
 template <>
 struct WeightSlice<PAVO_TYPE_Q6_K> {
-  static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
+  static constexpr bool kQuantised = true, kSigned = true, kHasOffset = false;
   static constexpr int kRuns = 4, kRunValues = 16, kScaleValues = 16, kSpan = 128;
+  static constexpr int kJoinedRuns = 1;
   uint4 even, odd;  // low halves: of runs 0 and 2, of runs 1 and 3
   uint4 high;
   uint2 scales;  // byte 0 and 2 of each: those of the four runs
-  float d;
+  float d;       // of value / 4
 
   template <typename Index>
   static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
@@ -246,18 +254,20 @@ struct WeightSlice<PAVO_TYPE_Q6_K> {
     scales = load_part<Arch, uint2>(row + layout.scale_offset, half);
     scales.x >>= 8 * side;
     scales.y >>= 8 * side;
-    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.extra_offset, half / 2));
+    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.extra_offset, half / 2)) * 0.25f;
   }
   __device__ __forceinline__ uint32_t word(int run, int index) const {
-    const uint32_t top = (word_of(high, index) >> (2 * run)) & 0x03030303u;
-    const uint32_t low = word_of(run % 2 == 0 ? even : odd, index);
-    return nibbles(low, run >= 2) | top << 4;
+    // 4 * (six bits - 32) as a signed byte.
+    const uint32_t both = word_of(run % 2 == 0 ? even : odd, index);
+    const uint32_t low = (run < 2 ? both << 2 : both >> 2) & 0x3c3c3c3cu;
+    const uint32_t top = (word_of(high, index) << (6 - 2 * run)) & 0xc0c0c0c0u;
+    return (low | top) ^ 0x80808080u;
   }
   __device__ __forceinline__ float scale(int run) const {
     const uint32_t bytes = run < 2 ? scales.x : scales.y;
     return d * static_cast<float>(signed_byte(bytes, 2 * (run % 2)));
   }
-  __device__ __forceinline__ float offset(int run) const { return -32.0f * scale(run); }
+  __device__ __forceinline__ float offset(int) const { return 0.0f; }
 };
 
 template <int32_t... kTypes>
@@ -316,6 +326,16 @@ __device__ __forceinline__ float4 slice_values(const Slice& slice, int run, int 
         fmaf(scale, byte_to_f32(word, 2), offset),
         fmaf(scale, byte_to_f32(word, 3), offset));
   }
+}
+
+// The four bytes of a quad as two pairs of f16, exactly: they become the low bits of 1024.
+template <typename Slice>
+__device__ __forceinline__ uint2 slice_halves(const Slice& slice, int run, int index) {
+  const uint32_t word = slice.word(run, index) ^ (Slice::kSigned ? 0x80808080u : 0u);
+  constexpr uint32_t kBias = Slice::kSigned ? 0xe480e480u : 0xe400e400u;  // -1152 or -1024
+  return make_uint2(
+      half2_add(__byte_perm(word, 0x64646464u, 0x4140u), kBias),
+      half2_add(__byte_perm(word, 0x64646464u, 0x4342u), kBias));
 }
 
 }  // namespace pavo::cuda

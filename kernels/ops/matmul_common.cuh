@@ -5,9 +5,10 @@
 // x: f32 [T,K], rows anywhere; w: packed weight [N,K] of any type; bias: dense f32 [N]; out: f32
 // [T,N], rows anywhere. Accumulators are f32. The families, best first (kernels.inc):
 //
-//   matmul_gemv_int8  T up to 16; int8 activations; chips with dot4
-//   matmul_gemm_int8  any T; int8 activations; chips with dot4
-//   matmul_gemv_f32   T up to 16; f32 activations: dense weights, exact precision, other chips
+//   matmul_gemv_int8  T up to 16; quantised weights, int8 activations; chips with dot4
+//   matmul_gemm_int8  any T; as before
+//   matmul_gemv_half  T up to 16; quantised weights, f16 activations; sm_60
+//   matmul_gemv_f32   T up to 16; f32 activations: dense weights, exact precision
 //   matmul_gemm_f32   any T; as before
 //   matmul_generic    any shape and layout
 #pragma once
@@ -91,8 +92,8 @@ inline bool matmul_supports_tiles(const NodeQuery& query, pavo_verdict* verdict)
          check.dim_range(1, 0, 0, int64_t{1} << 21) && check.dim_range(1, 1, 0, int64_t{1} << 30);
 }
 
-// In addition, for kernels with int8 activations.
-inline bool matmul_supports_int8(const NodeQuery& query, pavo_verdict* verdict) {
+// In addition, for kernels whose activations are int8 or f16.
+inline bool matmul_supports_rounded(const NodeQuery& query, pavo_verdict* verdict) {
   Checker check(query, verdict);
   if (!matmul_supports_tiles(query, verdict)) {
     return false;
@@ -112,6 +113,11 @@ inline Cost matmul_cost(const NodeQuery& query) {
       operand_bytes(query),
       2.0 * static_cast<double>(query.input(0)->shape[0]) *
           static_cast<double>(sdk::element_count(*query.input(1)))};
+}
+
+// Few tokens are padded with copies of the last one to what a GEMV takes at once.
+constexpr int64_t padded_tokens(int64_t tokens) {
+  return tokens <= 2 ? tokens : tokens <= 4 ? 4 : (tokens + 7) / 8 * 8;
 }
 
 __device__ __forceinline__ void matmul_store(

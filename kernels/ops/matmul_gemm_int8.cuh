@@ -83,9 +83,11 @@ __device__ __forceinline__ void load_int8_x(
     const int64_t index = (first_token + t) * x.row_runs + run;
     tile.x[t][r] = present ? x.quants[index] : make_uint4(0, 0, 0, 0);
     if (r % Tile::kScaleRuns == 0) {
-      float2 scale = present ? x.scales[index] : make_float2(0.0f, 0.0f);
-      if (Tile::kScaleRuns == 2 && present) {  // K is a multiple of 32, so the next run exists
-        scale.y += x.scales[index + 1].y;
+      float2 scale = make_float2(0.0f, 0.0f);
+      if (present) {  // K is a multiple of 32, so the next run exists too
+        scale.x = x.scales[index / 2];
+        scale.y = Slice::kHasOffset ? x.sums[index] : 0.0f;
+        scale.y += Slice::kHasOffset && Tile::kScaleRuns == 2 ? x.sums[index + 1] : 0.0f;
       }
       tile.x_scales[r / Tile::kScaleRuns][t] = scale;
     }
@@ -181,7 +183,7 @@ struct MatmulGemmInt8 {
   static constexpr int kMinBlocksPerSm = 2;  // 128 registers a thread
 
   static bool supports(const NodeQuery& query, pavo_verdict* verdict) {
-    return matmul_supports_int8(query, verdict);
+    return matmul_supports_rounded(query, verdict);
   }
   static int64_t workspace_bytes(const NodeQuery& query) { return int8_activation_bytes(query); }
   static Cost cost(const NodeQuery& query) { return matmul_cost(query); }

@@ -1,8 +1,8 @@
 // Int8 activations of matmul: each 32 values of a row of x become d * q, |q| <= 127, d = max|x| /
 // 127. q is rounded to nearest; a value that is not finite makes its 32 values NaN.
 //
-// In the workspace, K a multiple of 32: first the bytes [T][K], then per 16 values (d, d * sum of
-// the q) [T][K / 16]; the sum serves weights that have offsets.
+// In the workspace, K a multiple of 32, T rounded up by padded_tokens: the bytes [T][K], then d *
+// sum of the q of 16 values [T][K / 16] for weights that have offsets, then d [T][K / 32].
 #pragma once
 
 #include "kernels/common/reduce.cuh"
@@ -12,20 +12,25 @@ namespace pavo::cuda {
 
 struct Int8Activations {
   uint4* quants;  // 16 values
-  float2* scales;
-  int64_t row_runs;  // K / 16, from row to row in both
+  float* sums;
+  float* scales;
+  int64_t tokens;    // padded
+  int32_t row_runs;  // K / 16, from row to row; of scales half of it
 };
 
 inline int64_t int8_activation_bytes(const NodeQuery& query) {
   const pavo_tensor& x = *query.input(0);
-  return x.shape[0] * (x.shape[1] + x.shape[1] / 16 * static_cast<int64_t>(sizeof(float2)));
+  const int64_t token_bytes = x.shape[1] + x.shape[1] / 16 * 4 + x.shape[1] / 32 * 4;
+  return padded_tokens(x.shape[0]) * token_bytes;
 }
 
 inline Int8Activations int8_activations(const KernelArgs& args, const MatmulData& data) {
   Int8Activations out{};
   out.quants = reinterpret_cast<uint4*>(args.workspace);
-  out.scales = reinterpret_cast<float2*>(args.workspace + data.tokens * data.columns);
-  out.row_runs = data.columns / 16;
+  out.tokens = padded_tokens(data.tokens);
+  out.row_runs = static_cast<int32_t>(data.columns / 16);
+  out.sums = reinterpret_cast<float*>(args.workspace + out.tokens * data.columns);
+  out.scales = out.sums + out.tokens * out.row_runs;
   return out;
 }
 
@@ -55,7 +60,7 @@ template <typename K>
 __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
     matmul_quantise_kernel(MatmulData data, Int8Activations out) {
   const int64_t row_quads = data.columns / 4;
-  const int64_t count = data.tokens * row_quads;
+  const int64_t count = out.tokens * row_quads;
   const int64_t step = int64_t{gridDim.x} * K::kThreads;
   for (int64_t base = int64_t{blockIdx.x} * K::kThreads; base < count; base += step) {
     const int64_t i = base + threadIdx.x;
@@ -63,7 +68,8 @@ __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
     float values[4] = {};
     uint32_t peak = 0;
     if (present) {
-      const float* x = data.x + data.x_rows.offset(i / row_quads) + i % row_quads * 4;
+      const int64_t token = i / row_quads < data.tokens ? i / row_quads : data.tokens - 1;
+      const float* x = data.x + data.x_rows.offset(token) + i % row_quads * 4;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         values[j] = x[j];
@@ -86,7 +92,10 @@ __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
     if (present) {
       reinterpret_cast<uint32_t*>(out.quants)[i] = word;
       if (i % 4 == 0) {
-        out.scales[i / 4] = make_float2(d, d * static_cast<float>(sum));
+        out.sums[i / 4] = d * static_cast<float>(sum);
+      }
+      if (i % 8 == 0) {
+        out.scales[i / 8] = d;
       }
     }
   }
@@ -96,7 +105,7 @@ template <typename K>
 cudaError_t launch_quantise(
     const KernelArgs& args, const MatmulData& data, const Int8Activations& out) {
   constexpr int64_t kMaxBlocks = 4096;  // the rest is the kernel's loop
-  const int64_t blocks = blocks_for(data.tokens * data.columns / 4, K::kThreads);
+  const int64_t blocks = blocks_for(out.tokens * data.columns / 4, K::kThreads);
   return args.launcher.launch(
       "matmul_quantise",
       matmul_quantise_kernel<K>,

@@ -78,7 +78,8 @@ void compare(
 
 MatmulOutcome run_matmul(const MatmulCase& c, const Kernel& kernel) {
   std::mt19937 random(11);
-  const std::vector<float> x = make_x(c, random);
+  std::vector<float> x = make_x(c, random);
+  std::transform(x.begin(), x.end(), x.begin(), [&](float value) { return value * c.x_factor; });
   const WeightRows w = random_weight(c.type, c.rows, c.columns, random);
   const std::vector<float> bias = random_values(c.rows, random);
   NodeFixture node(pavo_op_matmul);

@@ -23,6 +23,7 @@ struct MatmulCase {
   Values values = Values::kAny;
   int32_t precision = PAVO_PRECISION_DEFAULT;
   int32_t sm_count = 4;
+  float x_factor = 1;
 };
 
 struct MatmulOutcome {
@@ -40,5 +41,7 @@ MatmulOutcome run_matmul(const MatmulCase& c, const Kernel& kernel);
 constexpr double kF32Limit = 1e-6;
 // Of `worst_deviation`: beyond it lies one output in 10^8.
 constexpr double kInt8Limit = 6;
+// Of `worst_deviation`: f16 activations and sums of 16 products in f16 deviate by a sixth of that.
+constexpr double kHalfLimit = 1;
 
 }  // namespace pavo::cuda::testing

@@ -105,6 +105,18 @@ inline uint32_t __float_as_uint(float value) {
 inline float __int_as_float(int32_t bits) {
   return pavo::emulator::bit_cast<float>(bits);
 }
+// Rounded from double, which holds a product of halves and nearly every sum with a third one.
+inline __half half_of(double value) {
+  return __float2half_rn(static_cast<float>(value));
+}
+inline double double_of(__half value) {
+  return static_cast<double>(__half2float(value));
+}
+inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) {
+  return __half2(
+      half_of(double_of(a.x) * double_of(b.x) + double_of(c.x)),
+      half_of(double_of(a.y) * double_of(b.y) + double_of(c.y)));
+}
 inline int32_t __float2int_rn(float value) {
   return std::isnan(value) ? 0 : static_cast<int32_t>(std::rint(value));
 }
