@@ -8,6 +8,7 @@
 //   matmul_gemv_int8  T up to 16; quantised weights, int8 activations; chips with dot4
 //   matmul_gemm_int8  any T; as before
 //   matmul_gemv_half  T up to 16; quantised weights, f16 activations; sm_60
+//   matmul_gemm_half  any T; as before
 //   matmul_gemv_f32   T up to 16; f32 activations: dense weights, exact precision
 //   matmul_gemm_f32   any T; as before
 //   matmul_generic    any shape and layout

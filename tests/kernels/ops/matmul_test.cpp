@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/ops/matmul_gemm_f32.cuh"
+#include "kernels/ops/matmul_gemm_half.cuh"
 #include "kernels/ops/matmul_gemm_int8.cuh"
 #include "kernels/ops/matmul_gemv_f32.cuh"
 #include "kernels/ops/matmul_gemv_half.cuh"
@@ -22,10 +23,15 @@ class Matmul : public ::testing::TestWithParam<int32_t> {
  protected:
   int32_t type() const { return GetParam(); }
   // A K that ends inside of every step of every kernel, as far as the type allows, and is long
-  // enough for K to be split.
+  // enough to be split.
   int64_t columns() const {
     const int32_t block = pavo_type_block_values(type());
     return block == 1 ? 331 : block == 32 ? 1120 : 2304;
+  }
+  // The same for kernels that do not split K.
+  int64_t gemm_columns() const {
+    const int32_t block = pavo_type_block_values(type());
+    return block == 1 ? 331 : block == 32 ? 224 : 512;
   }
   // Runs threads in both orders: a missing barrier shows in one of them.
   static void check(MatmulCase c, const Kernel& kernel, const Launched& launched) {
@@ -68,8 +74,8 @@ TEST_P(Matmul, GemvF32) {
 
 TEST_P(Matmul, GemmF32) {
   const Kernel kernel = entry<MatmulGemmF32<Sm60>, Sm60>();
-  check({type(), 35, 70, columns(), true, kAnywhere, kAnywhere}, kernel, {"matmul_gemm_f32"});
-  MatmulCase large = {type(), 70, 150, columns(), true};
+  check({type(), 35, 70, gemm_columns(), true, kAnywhere, kAnywhere}, kernel, {"matmul_gemm_f32"});
+  MatmulCase large = {type(), 70, 150, gemm_columns(), true};
   large.sm_count = 1;
   check(large, kernel, {"matmul_gemm_f32"});
 }
@@ -105,11 +111,20 @@ TEST_P(MatmulInt8, Gemm) {
   const Launched launched = {"matmul_quantise", "matmul_gemm_int8"};
   const Kernel kernel = entry<MatmulGemmInt8<Sm61>, Sm61>();
   for (const Values values : {Values::kAny, Values::kExactInInt8}) {
-    check({type(), 35, 70, columns(), true, kAnywhere, kAnywhere, values}, kernel, launched);
-    MatmulCase large = {type(), 70, 150, columns(), true, {}, {}, values};
+    check({type(), 35, 70, gemm_columns(), true, kAnywhere, kAnywhere, values}, kernel, launched);
+    MatmulCase large = {type(), 70, 150, gemm_columns(), true, {}, {}, values};
     large.sm_count = 1;
     check(large, kernel, launched);
   }
+}
+
+TEST_P(MatmulInt8, GemmHalf) {
+  const Launched launched = {"matmul_halve", "matmul_gemm_half"};
+  const Kernel kernel = entry<MatmulGemmHalf<Sm60>, Sm60>();
+  check({type(), 35, 70, gemm_columns(), true, kAnywhere, kAnywhere}, kernel, launched);
+  MatmulCase large = {type(), 70, 150, gemm_columns(), true};
+  large.sm_count = 1;
+  check(large, kernel, launched);
 }
 
 TEST_P(MatmulInt8, ExactPrecisionIsRefused) {
@@ -117,6 +132,8 @@ TEST_P(MatmulInt8, ExactPrecisionIsRefused) {
   c.precision = PAVO_PRECISION_EXACT;
   EXPECT_NE(run_matmul(c, entry<MatmulGemvInt8<Sm61>, Sm61>()).refusal, "");
   EXPECT_NE(run_matmul(c, entry<MatmulGemmInt8<Sm61>, Sm61>()).refusal, "");
+  EXPECT_NE(run_matmul(c, entry<MatmulGemvHalf<Sm60>, Sm60>()).refusal, "");
+  EXPECT_NE(run_matmul(c, entry<MatmulGemmHalf<Sm60>, Sm60>()).refusal, "");
   EXPECT_EQ(run_matmul(c, entry<MatmulGemvF32<Sm61>, Sm61>()).refusal, "");
 }
 
