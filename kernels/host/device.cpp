@@ -68,6 +68,27 @@ pavo_device::~pavo_device() {
     }
   }
   cudaGetLastError();
+  staging_.trim();
+  report_memory();
+}
+
+// Of a host that closes a device before its buffers, or of a leak in here; also what a test that
+// lets allocations fail must know.
+void pavo_device::report_memory() const {
+  const int64_t device_bytes = device_memory_.used_bytes();
+  const int64_t pinned_bytes = pinned_memory_.used_bytes();
+  if (device_bytes != 0 || pinned_bytes != 0) {
+    plugin_.log(
+        PAVO_LOG_ERROR,
+        entry_.id + ": closed with " + std::to_string(device_bytes) + " bytes of device and " +
+            std::to_string(pinned_bytes) +
+            " bytes of pinned memory in use; buffers must be destroyed before their device");
+  }
+  if (faults_.active()) {
+    plugin_.log(
+        PAVO_LOG_WARN,
+        entry_.id + ": fail_alloc_at: " + std::to_string(faults_.count()) + " allocations");
+  }
 }
 
 int32_t pavo_device::init(pavo_error* error) {

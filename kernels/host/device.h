@@ -46,7 +46,7 @@ class Stream {
 struct pavo_device {
  public:
   pavo_device(const pavo_plugin& plugin, const pavo::cuda::DeviceEntry& entry);
-  // Waits for the queues.
+  // Waits for the queues. Memory that is still in use is an error in the log.
   ~pavo_device();
   pavo_device(const pavo_device&) = delete;
   pavo_device& operator=(const pavo_device&) = delete;
@@ -81,6 +81,8 @@ struct pavo_device {
   void buffer_destroy(pavo_buffer* buffer);
 
  private:
+  void report_memory() const;
+
   const pavo_plugin& plugin_;
   const pavo::cuda::DeviceEntry& entry_;
   std::mutex lost_mutex_;

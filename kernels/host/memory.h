@@ -18,6 +18,8 @@ class AllocationFaults {
   explicit AllocationFaults(int64_t fail_at) : fail_at_(fail_at) {}
   // Counts one allocation; true if it shall fail.
   bool next_fails() { return ++count_ == fail_at_; }
+  bool active() const { return fail_at_ > 0; }
+  int64_t count() const { return count_; }
 
  private:
   const int64_t fail_at_;

@@ -59,7 +59,8 @@ constexpr pavo_option_info kOptions[] = {
     option(
         PAVO_VALUE_INT,
         "fail_alloc_at",
-        "for tests: number of the allocation that fails, from 1; 0: none",
+        "for tests: number of the allocation that fails, from 1; 0: none; how many there were is "
+        "logged when the device is closed",
         "0"),
     option(
         PAVO_VALUE_STRING,

@@ -34,9 +34,16 @@ int32_t Staging::finish(pavo_error* error) {
 }
 
 StagingPool::~StagingPool() {
+  trim();
+}
+
+void StagingPool::trim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (std::byte* memory : free_) {
     pinned_->free(memory);
+    --made_;
   }
+  free_.clear();
 }
 
 int32_t StagingPool::acquire(std::unique_ptr<Staging>* out, pavo_error* error) {

@@ -63,6 +63,8 @@ class StagingPool {
 
   // Blocks while all pairs are in use. A thread must hold no other one.
   int32_t acquire(std::unique_ptr<Staging>* out, pavo_error* error);
+  // Gives back the pairs that nobody uses. The device must be current.
+  void trim();
 
  private:
   friend class Staging;

@@ -74,24 +74,51 @@ inline const PluginInfo& fake_info() {
   return kInfo;
 }
 
+struct LogLine {
+  int32_t level;
+  std::string text;
+};
+
+// What the plugin has logged since somebody cleared it.
+inline std::vector<LogLine>& fake_log() {
+  static std::vector<LogLine> lines;
+  return lines;
+}
+
 inline const pavo_host_api* fake_host() {
   static const pavo_host_api kHost = [] {
     pavo_host_api host = {};
     host.struct_size = sizeof host;
-    host.log = [](void*, int32_t, const char*, uint64_t) {};
+    host.log = [](void*, int32_t level, const char* text, uint64_t size) {
+      fake_log().push_back({level, std::string(text, size)});
+    };
     return host;
   }();
   return &kHost;
 }
 
+inline std::vector<std::string> logged_errors() {
+  std::vector<std::string> errors;
+  for (const LogLine& line : fake_log()) {
+    if (line.level == PAVO_LOG_ERROR) {
+      errors.push_back(line.text);
+    }
+  }
+  return errors;
+}
+
 // One instance with one opened device. Everything that a test made is destroyed at its end, and
-// then nothing of the runtime may be left.
+// then nothing of the runtime may be left, nor of the plugin's own memory.
 class FakePluginTest : public testing::Test {
  protected:
-  void SetUp() override { fakes::cudart::reset({fakes::FakeDevice{}}); }
+  void SetUp() override {
+    fakes::cudart::reset({fakes::FakeDevice{}});
+    fake_log().clear();
+  }
 
   void TearDown() override {
     close();
+    EXPECT_EQ(logged_errors(), expected_errors_);
     EXPECT_EQ(fakes::cudart::live().total(), 0) << "something of the runtime was not given back";
   }
 
@@ -214,6 +241,7 @@ class FakePluginTest : public testing::Test {
   pavo_device* device_ = nullptr;
   pavo_plan_info plan_info_ = {};
   pavo_error error_ = make_error();
+  std::vector<std::string> expected_errors_;  // in the log at the end of the test
 
  private:
   std::vector<pavo_buffer*> buffers_;

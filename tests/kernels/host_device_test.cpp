@@ -4,6 +4,7 @@
 #include <numeric>
 #include <thread>
 
+#include "kernels/host/device.h"
 #include "tests/kernels/fake_plugin.h"
 
 namespace pavo::cuda {
@@ -102,6 +103,19 @@ TEST_F(HostDeviceTest, BudgetIsKeptAndSaidWithNumbers) {
   EXPECT_EQ(info.free_bytes, 2'000'000);
   // Pages of 2 MB: 8,388,608 are gone.
   EXPECT_NE(buffer(1'500'000), nullptr) << message();
+}
+
+TEST_F(HostDeviceTest, MemoryInUseAtTheEndIsSaid) {
+  ASSERT_EQ(open(), PAVO_OK) << message();
+  pavo_buffer* kept = nullptr;
+  ASSERT_EQ(api_->buffer_create(device_, 1000, PAVO_MEMORY_DEVICE, &kept, &error_), PAVO_OK);
+  api_->device_close(std::exchange(device_, nullptr));
+  expected_errors_ = {
+      "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f: closed with 1024 bytes of device and 0 bytes of "
+      "pinned memory in use; buffers must be destroyed before their device"};
+  EXPECT_EQ(cudart::live().device_blocks, 1);
+  cudaFree(kept->data);
+  delete kept;
 }
 
 TEST_F(HostDeviceTest, FullDeviceIsAStatus) {

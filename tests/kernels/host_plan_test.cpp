@@ -271,21 +271,36 @@ class EveryFailureTest : public HostPlanTest {
   }
 };
 
-TEST_F(EveryFailureTest, EachAllocationInTurn) {
-  ASSERT_EQ(session({}), PAVO_OK) << message();
-  int64_t failed = 0;
-  for (int64_t n = 1; n < 100; ++n) {
-    close();
-    ASSERT_EQ(cudart::live().total(), 0) << "after allocation " << n - 1 << " failed";
-    cudart::reset({fakes::FakeDevice{}});
-    const int32_t code = session({{"fail_alloc_at", n}});
-    if (code == PAVO_OK) {
-      break;  // there are fewer
+// How many allocations the closed device says that it was asked for; -1: it did not say.
+int64_t logged_allocations() {
+  const std::string before = "fail_alloc_at: ";
+  for (const LogLine& line : fake_log()) {
+    if (const size_t at = line.text.find(before); at != std::string::npos) {
+      return std::stoll(line.text.substr(at + before.size()));
     }
-    EXPECT_EQ(code, PAVO_ERROR_OUT_OF_MEMORY) << message();
-    ++failed;
   }
-  EXPECT_GE(failed, 4);
+  return -1;
+}
+
+TEST_F(EveryFailureTest, EachAllocationInTurn) {
+  ASSERT_EQ(session({{"fail_alloc_at", INT64_MAX}}), PAVO_OK) << message();
+  close();
+  const int64_t count = logged_allocations();
+  ASSERT_EQ(count, 5) << "step, a pair of staging halves, pinned, packed, large";
+  for (int64_t n = 1; n <= count + 1; ++n) {
+    cudart::reset({fakes::FakeDevice{}});
+    fake_log().clear();
+    const int32_t code = session({{"fail_alloc_at", n}});
+    EXPECT_EQ(code, n <= count ? PAVO_ERROR_OUT_OF_MEMORY : PAVO_OK) << message();
+    if (code != PAVO_OK) {
+      EXPECT_EQ(error_.device_state, PAVO_DEVICE_STATE_OOM);
+      EXPECT_NE(message().find(" memory: expected "), std::string::npos) << message();
+    }
+    close();
+    EXPECT_EQ(logged_allocations(), std::min(n, count)) << "the first failure ends the session";
+    EXPECT_EQ(logged_errors(), std::vector<std::string>{}) << "after allocation " << n << " failed";
+    ASSERT_EQ(cudart::live().total(), 0) << "after allocation " << n << " failed";
+  }
 }
 
 class EveryCallTest : public EveryFailureTest, public testing::WithParamInterface<cudaError_t> {};
