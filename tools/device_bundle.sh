@@ -26,7 +26,7 @@ stage=$out/suite
 mkdir -p "$stage/references"
 cp -r build/device/bin "$stage/"
 find "$stage/bin" -type f -exec strip --strip-unneeded {} +
-cp tests/device/* "$stage/"
+cp tests/device/* tools/make_tiny_model.py "$stage/"
 kernel_state() {  # the state of the kernels that the report names
   git ls-files kernels 'plugins/cuda-*' | grep -E '\.(cu|cuh|h|inc|cpp)$' | LC_ALL=C sort |
     tr '\n' '\0' | xargs -0 cat | sha256sum | cut -d' ' -f1

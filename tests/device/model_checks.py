@@ -17,6 +17,7 @@ import numpy as np
 
 TOKENS = 500
 LONG_RUN = 2000
+HOST_SHARE = 0.1  # of a decode step, with a captured graph
 TIE = {"exact": 1e-3, "default": 0.5}  # in logits
 failures = []
 
@@ -116,36 +117,23 @@ def check_fallback(model):
         expect(len(same) >= min(40, len(expected)), f"fallback of {ops} continues alike")
 
 
-def check_allocation_failures(model):
-    """Each allocation fails in turn: an error, never a crash; from some n on all is well again."""
-    for number in range(1, 400):
-        done = model.generate(model.plugin, 2, "--plugin-option",
-                              f"{model.plugin}.fail_alloc_at={number}")
-        if done.returncode == 0 and number > 1:
-            expect(number > 3, f"allocation failures 1 to {number - 1} end with a message")
-            return
-        message = done.stderr.decode(errors="replace")
-        if done.returncode not in (1, 4) or "memory" not in message:
-            expect(False, f"allocation {number}: exit {done.returncode}: {message[-300:]}")
-            return
-        if number > 12:
-            break
-    expect(True, "the first allocation failures end with a message")
-
-
 def check_speed(model):
     done = run([model.pavo, "bench", "-m", model.model, "--backend", model.plugin, "--json"])
     if done.returncode != 0:
         expect(False, "bench: " + done.stderr.decode(errors="replace")[-500:])
         return
-    print("measured:" + json.dumps(json.loads(done.stdout), separators=(",", ":")))
+    report = json.loads(done.stdout)
+    for test in report["tests"]:
+        if test["test"] == "generate":
+            share = test["host_share"]
+            expect(share < HOST_SHARE, f"host share of decode {share:.3f}, budget {HOST_SHARE}")
+    print("measured:" + json.dumps(report, separators=(",", ":")))
 
 
 def main():
     pavo, path, plugin = sys.argv[1:4]
     model = Model(pavo, path, plugin)
-    for step in (check_logits, check_long_run, check_fallback, check_allocation_failures,
-                 check_speed):
+    for step in (check_logits, check_long_run, check_fallback, check_speed):
         start = time.time()
         step(model)
         print(f"{step.__name__}: {time.time() - start:.1f} s")

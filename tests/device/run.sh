@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs on a GPU machine, inside the unpacked suite: every plugin forced in turn.
-#   run.sh OUT [MODEL] [STEP...]      steps: doctor ops references model sanitizer; default: all
+#   run.sh OUT [MODEL] [STEP...]      steps: doctor ops references allocations model sanitizer; default: all
 # Each check writes its log to OUT/logs.txt and one line to OUT/results.tsv:
 #   plugin, check, pass or fail, seconds, what was measured
 # Exit status 0 only if all passed. tests/device/report.py makes the committed report of it.
@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 out=$1
 model=${2:-}
 shift $(($# < 2 ? $# : 2))
-steps=${*:-doctor ops references model sanitizer}
+steps=${*:-doctor ops references allocations model sanitizer}
 plugins=${PAVO_DEVICE_PLUGINS:-cuda-sm60 cuda-sm61 cuda-sm70}
 mkdir -p "$out"
 logs=$out/logs.txt
@@ -58,6 +58,11 @@ for plugin in $plugins; do
       --gtest_filter='*ReferenceModel*'
     check "$plugin" references-nographs env PAVO_TEST_BACKEND="$plugin" \
       PAVO_TEST_OPTIONS=graphs=0,recheck=1 bin/pavo_llm_test --gtest_filter='*ReferenceModel*exact*'
+  fi
+  if wanted allocations; then
+    python3 make_tiny_model.py "$out/tiny.gguf" --context 512 --type q8_0 &&
+      check "$plugin" allocations python3 allocation_checks.py "$pavo" "$out/tiny.gguf" "$plugin"
+    rm -f "$out/tiny.gguf"
   fi
   if wanted model && [ -n "$model" ]; then
     check "$plugin" model python3 model_checks.py "$pavo" "$model" "$plugin"
