@@ -23,6 +23,34 @@ function(pavo_instantiate sm source result function out)
   set(${out} ${path} PARENT_SCOPE)
 endfunction()
 
+# What the plugin says of itself in its note and its table, its file name, and what it exports.
+function(pavo_describe_cuda_plugin target sm)
+  if(PAVO_CUDA_PTX_ONLY)
+    set(sass "")
+    set(driver_min ${pavo_header_number})  # PTX needs a driver of its toolkit
+  else()
+    set(sass sm_${sm})
+    math(EXPR driver_min "${pavo_header_major} * 1000")  # machine code: of the same major version
+  endif()
+  target_compile_definitions(${target} PRIVATE
+    PAVO_CUDA_ARCH=Sm${sm}
+    PAVO_CUDA_KERNELS_INC="plugins/cuda-sm${sm}/kernels.inc"
+    PAVO_CUDA_ID="cuda-sm${sm}"
+    PAVO_CUDA_VERSION="${PROJECT_VERSION}"
+    PAVO_CUDA_SASS="${sass}"
+    PAVO_CUDA_PTX="compute_${sm}"
+    PAVO_CUDA_TOOLKIT="${pavo_nvcc_version}"
+    PAVO_CUDA_TOOLKIT_NUMBER=${pavo_header_number}
+    PAVO_CUDA_DRIVER_MIN="${driver_min}")
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME pavo-cuda-sm${sm}
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
+  target_link_options(${target} PRIVATE
+    # One exported symbol: the static CUDA runtime and the C++ library stay inside.
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map
+    -Wl,-z,defs)
+endfunction()
+
 function(pavo_add_cuda_plugin sm)
   set(list_file ${CMAKE_CURRENT_SOURCE_DIR}/kernels.inc)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list_file})
@@ -47,34 +75,15 @@ function(pavo_add_cuda_plugin sm)
     -Xfatbin=-compress-all)
   if(PAVO_CUDA_PTX_ONLY)
     set_target_properties(${target}_kernels PROPERTIES CUDA_ARCHITECTURES ${sm}-virtual)
-    set(sass "")
-    set(driver_min ${pavo_header_number})  # PTX needs a driver of its toolkit
   else()
     set_target_properties(${target}_kernels PROPERTIES CUDA_ARCHITECTURES ${sm})
-    set(sass sm_${sm})
-    math(EXPR driver_min "${pavo_header_major} * 1000")  # machine code: of the same major version
   endif()
 
   add_library(${target} MODULE ${PROJECT_SOURCE_DIR}/kernels/host/plugin.cpp)
   target_link_libraries(${target} PRIVATE
     ${target}_kernels pavo_cuda_host CUDA::cudart_static pavo_warnings)
-  target_compile_definitions(${target} PRIVATE
-    PAVO_CUDA_ARCH=Sm${sm}
-    PAVO_CUDA_KERNELS_INC="plugins/cuda-sm${sm}/kernels.inc"
-    PAVO_CUDA_ID="cuda-sm${sm}"
-    PAVO_CUDA_VERSION="${PROJECT_VERSION}"
-    PAVO_CUDA_SASS="${sass}"
-    PAVO_CUDA_PTX="compute_${sm}"
-    PAVO_CUDA_TOOLKIT="${pavo_nvcc_version}"
-    PAVO_CUDA_TOOLKIT_NUMBER=${pavo_header_number}
-    PAVO_CUDA_DRIVER_MIN="${driver_min}")
+  pavo_describe_cuda_plugin(${target} ${sm})
+  # Beside the binaries, in `plugins`: a place of the search order.
   set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME pavo-cuda-sm${sm}
-    # Beside the binaries, in `plugins`: a place of the search order.
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/plugins
-    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
-  target_link_options(${target} PRIVATE
-    # One exported symbol: the static CUDA runtime and the C++ library stay inside.
-    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map
-    -Wl,-z,defs)
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/plugins)
 endfunction()

@@ -90,19 +90,25 @@ int32_t MemoryPool::grow(int64_t size_bytes, pavo_error* error) {
 }
 
 int32_t MemoryPool::out_of_memory(int64_t size_bytes, pavo_error* error) const {
+  if (kind_ != PAVO_MEMORY_DEVICE) {
+    return sdk::fail(
+        error,
+        PAVO_ERROR_OUT_OF_MEMORY,
+        "pinned host memory: expected %" PRId64 " bytes to be free; %" PRId64
+        " are in use here; try again when other programs hold less memory",
+        size_bytes,
+        pool_.used_bytes());
+  }
   size_t free = 0;
   size_t total = 0;
-  if (kind_ == PAVO_MEMORY_DEVICE) {
-    cudaMemGetInfo(&free, &total);
-    cudaGetLastError();
-  }
+  cudaMemGetInfo(&free, &total);
+  cudaGetLastError();
   return sdk::fail(
       error,
       PAVO_ERROR_OUT_OF_MEMORY,
-      "%s memory: expected %" PRId64 " bytes to be free; %" PRId64
+      "device memory: expected %" PRId64 " bytes to be free; %" PRId64
       " are in use here, budget %" PRId64
       "%s, the device has %zu of %zu free; try a smaller context or batch, or fewer layers here",
-      kind_ == PAVO_MEMORY_DEVICE ? "device" : "pinned host",
       size_bytes,
       pool_.used_bytes(),
       budget_bytes_,

@@ -24,8 +24,8 @@ def run(pavo, model, plugin, number):
 
 
 def count_of(errors):
-    found = re.search(COUNT, errors)
-    return int(found.group(1)) if found else None
+    """Of the device that did the work; another one may have been opened and not used."""
+    return max((int(count) for count in re.findall(COUNT, errors)), default=None)
 
 
 def faults(number, count, outcome, whole):

@@ -206,6 +206,24 @@ using pavo::fakes::state;
   }                                                                 \
   static_cast<void>(s)
 
+namespace pavo::fakes::cudart {
+
+cudaError_t launch(cudaStream_t stream, std::function<void()> body) {
+  FAKE_CALL;
+  enqueue(stream, [body = std::move(body)] {
+    State& now = state();
+    ++now.kernels_run;
+    if (now.kernel_failure != cudaSuccess) {
+      now.sticky = now.kernel_failure;
+    } else {
+      body();
+    }
+  });
+  return cudaSuccess;
+}
+
+}  // namespace pavo::fakes::cudart
+
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier): CUDA's own names.
 extern "C" {
 
@@ -238,8 +256,13 @@ cudaError_t cudaGetDeviceProperties_v2(cudaDeviceProp* properties, int ordinal) 
   properties->memoryBusWidth = 384;
   properties->clockRate = 1531000;
   std::strncpy(properties->name, "Fake Card", sizeof properties->name - 1);
+  std::string hex = device.uuid_hex;
+  hex.resize(32, '0');
   for (int i = 0; i < 16; ++i) {
-    properties->uuid.bytes[i] = static_cast<char>(device.uuid_seed + i);
+    const int byte = device.uuid_hex.empty()
+                         ? device.uuid_seed + i
+                         : std::stoi(hex.substr(static_cast<size_t>(2 * i), 2), nullptr, 16);
+    properties->uuid.bytes[i] = static_cast<char>(byte);
   }
   return cudaSuccess;
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct FakeDevice {
   int minor = 1;
   unsigned char uuid_seed = 0;  // bytes of the UUID are seed, seed + 1, ...
   size_t memory_bytes = size_t{64} << 20;
+  std::string uuid_hex = {};  // if not empty, the UUID's first bytes; zeros follow
 };
 
 // A fake kernel is a host function with this one parameter; it runs when its stream gets there.
@@ -54,6 +56,9 @@ void fail_call(int64_t n, cudaError_t code);
 void fail_kernel(cudaError_t code);
 // Graphs cannot be captured.
 void refuse_capture();
+
+// Queues `body` in the stream as a kernel.
+cudaError_t launch(cudaStream_t stream, std::function<void()> body);
 
 int64_t calls();
 Live live();

@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 uint3 threadIdx;
@@ -21,18 +23,38 @@ constexpr uint32_t kLanes = 32;
 
 enum class State { kReady, kAtBlock, kAtWarp, kDone };
 
-struct Fiber {
+// A place to go on at. swapcontext makes two system calls a switch, which a jump does not, but
+// AddressSanitizer understands only the former.
+struct Place {
+#ifdef __SANITIZE_ADDRESS__
   ucontext_t context;
+#else
+  jmp_buf jump;
+#endif
+};
+
+struct Fiber {
+  ucontext_t start;
+  Place place;
   std::unique_ptr<char[]> stack;
+  bool started = false;
   State state = State::kReady;
   uint32_t exchanges = 0;  // two slots in turn: a lane may be one exchange ahead of another
 };
 
+// Used by each launch again: a stack costs more than what runs on it.
+std::vector<Fiber>& fiber_pool() {
+  static std::vector<Fiber>& fibers = *new std::vector<Fiber>;
+  return fibers;
+}
+
 struct Block {
-  std::vector<Fiber> fibers;
+  explicit Block(std::span<Fiber> threads) : fibers(threads) {}
+
+  std::span<Fiber> fibers;
   std::vector<uint64_t> slots;  // [exchange % 2][thread]
   std::vector<float4> shared;
-  ucontext_t scheduler;
+  Place scheduler;
   uint32_t current = 0;
   const std::function<void()>* body = nullptr;
 };
@@ -40,16 +62,63 @@ struct Block {
 Order order = Order::kForward;
 Block* block_now = nullptr;
 
+#ifdef __SANITIZE_ADDRESS__
+void resume(Block& block, Fiber& fiber) {
+  ucontext_t& to = fiber.started ? fiber.place.context : fiber.start;
+  fiber.started = true;
+  swapcontext(&block.scheduler.context, &to);
+}
+void pause(Block& block, Fiber& fiber) {
+  swapcontext(&fiber.place.context, &block.scheduler.context);
+}
+#else
+void resume(Block& block, Fiber& fiber) {
+  if (_setjmp(block.scheduler.jump) != 0) {
+    return;
+  }
+  if (fiber.started) {
+    _longjmp(fiber.place.jump, 1);
+  }
+  fiber.started = true;
+  setcontext(&fiber.start);
+}
+void pause(Block& block, Fiber& fiber) {
+  if (_setjmp(fiber.place.jump) == 0) {
+    _longjmp(block.scheduler.jump, 1);
+  }
+}
+#endif
+
 void stop(State state) {
   Block& block = *block_now;
   Fiber& fiber = block.fibers[block.current];
   fiber.state = state;
-  swapcontext(&fiber.context, &block.scheduler);
+  pause(block, fiber);
 }
 
+// Each round is a thread of a block.
 void enter() {
-  (*block_now->body)();
-  stop(State::kDone);
+  while (true) {
+    (*block_now->body)();
+    stop(State::kDone);
+  }
+}
+
+std::span<Fiber> fibers_for(size_t count) {
+  std::vector<Fiber>& fibers = fiber_pool();
+  if (fibers.size() < count) {
+    fibers.clear();  // no thread is inside of a launch, and contexts must not move
+    fibers.resize(count);
+    for (Fiber& fiber : fibers) {
+      fiber.stack = std::make_unique<char[]>(kStackBytes);
+      getcontext(&fiber.start);
+      fiber.start.uc_stack.ss_sp = fiber.stack.get();
+      fiber.start.uc_stack.ss_size = kStackBytes;
+      fiber.start.uc_link = nullptr;
+      makecontext(&fiber.start, enter, 0);
+    }
+  }
+  return {fibers.data(), count};
 }
 
 bool all_in(const Block& block, size_t begin, size_t end, State state) {
@@ -87,7 +156,7 @@ bool turn(Block& block) {
     Fiber& fiber = block.fibers[block.current];
     if (fiber.state == State::kReady) {
       threadIdx = {block.current, 0, 0};
-      swapcontext(&block.scheduler, &fiber.context);
+      resume(block, fiber);
       moved = true;
     }
   }
@@ -100,11 +169,6 @@ void run_block(Block& block) {
   for (Fiber& fiber : block.fibers) {
     fiber.state = State::kReady;
     fiber.exchanges = 0;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, enter, 0);
   }
   while (turn(block)) {
   }
@@ -127,14 +191,10 @@ void run(dim3 grid, dim3 threads, size_t shared_bytes, const std::function<void(
     std::fputs("blocks of one dimension and whole warps are emulated\n", stderr);
     std::abort();
   }
-  Block block;
+  Block block(fibers_for(threads.x));
   block.body = &body;
-  block.fibers.resize(threads.x);
   block.slots.resize(size_t{2} * threads.x);
   block.shared.resize((shared_bytes + sizeof(float4) - 1) / sizeof(float4));
-  for (Fiber& fiber : block.fibers) {
-    fiber.stack = std::make_unique<char[]>(kStackBytes);
-  }
   block_now = &block;
   gridDim = grid;
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z) {
