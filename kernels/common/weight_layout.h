@@ -12,10 +12,12 @@
 //   q4_0      16 bytes of nibbles                d (f16)
 //   q4_1      16 bytes of nibbles                d, m (2 x f16)
 //   q8_0      32 int8                            d (f16)
-//   q4_k      128 bytes of nibbles               d, dmin, scales[12]
-//   q6_k      ql[128]               qh[64]       scales[16]              d (f16)
+//   q4_k      128 bytes of nibbles               8 pairs of bytes        d, dmin (2 x f16)
+//   q6_k      128 bytes of nibbles  64 bytes     scales[16]              d (f16)
 //
-// The order of nibbles and bits inside a block is the file's (quant.h).
+// Nibbles: byte j of 16 has values j and j + 16 of 32, the first in its low half. q4_k's pairs are
+// scale and minimum of 32 values. q6_k's high bits: byte 4 w + b of 8 has the top two bits of
+// values 8 w + b, 8 w + b + 4, 8 w + b + 16 and 8 w + b + 20 of 32, from bit 0 on.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +55,7 @@ PAVO_HOST_DEVICE constexpr BlockParts block_parts(int32_t type) {
     case PAVO_TYPE_Q8_0:
       return {32, 32, 0, 2, 0};
     case PAVO_TYPE_Q4_K:
-      return {256, 128, 0, 16, 0};
+      return {256, 128, 0, 16, 4};
     case PAVO_TYPE_Q6_K:
       return {256, 128, 64, 16, 2};
     default:

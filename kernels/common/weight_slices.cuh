@@ -9,8 +9,7 @@
 //   quantised   value = scale(run) * byte + offset(run); word(run, quad): the quad's four bytes as
 //               dot4 takes them, never negative unless kSigned; runs in the same kScaleValues
 //               values share scale and offset; kHasOffset: offsets may be other than zero;
-//               kSpan: slices are in order from one multiple of kSpan values to the next;
-//               kJoinedRuns: so many runs follow each other in the row and share scale and offset
+//               kSpan: a slice's values; its runs follow each other in the row
 //   dense       quad(run, quad): the values
 //
 // slice_values gives a quad of any type as f32. It rounds once per value (in q4_1 and q4_k too,
@@ -113,7 +112,6 @@ template <>
 struct WeightSlice<PAVO_TYPE_Q4_0> {
   static constexpr bool kQuantised = true, kSigned = true, kHasOffset = false;
   static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 32;
-  static constexpr int kJoinedRuns = 2;
   uint4 low;
   float d;  // of value / 16
 
@@ -140,7 +138,6 @@ template <>
 struct WeightSlice<PAVO_TYPE_Q4_1> {
   static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
   static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 32;
-  static constexpr int kJoinedRuns = 2;
   uint4 low;
   float2 dm;
 
@@ -166,7 +163,6 @@ template <>
 struct WeightSlice<PAVO_TYPE_Q8_0> {
   static constexpr bool kQuantised = true, kSigned = true, kHasOffset = false;
   static constexpr int kRuns = 1, kRunValues = 16, kScaleValues = 32, kSpan = 16;
-  static constexpr int kJoinedRuns = 1;
   uint4 low;
   float d;
 
@@ -185,87 +181,64 @@ struct WeightSlice<PAVO_TYPE_Q8_0> {
   __device__ __forceinline__ float offset(int) const { return 0.0f; }
 };
 
-// 16 of a block's 128 bytes: half of two sub-blocks, 2p in the low and 2p + 1 in the high nibbles.
 template <>
 struct WeightSlice<PAVO_TYPE_Q4_K> {
   static constexpr bool kQuantised = true, kSigned = false, kHasOffset = true;
-  static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 64;
-  static constexpr int kJoinedRuns = 1;
+  static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 32, kSpan = 32;
   uint4 low;
-  uint32_t multipliers, minima;  // a byte a run
-  float2 d;
+  float multiplier, minimum;
 
   template <typename Index>
   static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
-    return slice / 2 * 64 + slice % 2 * 16 + 32 * run;
+    return 32 * slice + 16 * run;
   }
   template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
       const std::byte* row, const WeightLayout& layout, Index slice) {
     low = load_part<Arch, uint4>(row, slice);
-    const auto header = load_part<Arch, uint4>(row + layout.scale_offset, slice / 8);
-    const auto pair = static_cast<int>(slice % 8) / 2;
-    // Both six-bit numbers of the two sub-blocks at once (pavo_q4_k_scale_min): 16 bits each.
-    const int shift = 16 * (pair % 2);
-    const uint32_t first = header.y >> shift;
-    const uint32_t second = header.z >> shift;
-    const uint32_t third = header.w >> shift;
-    const bool plain = pair < 2;
-    multipliers = plain ? first & 0x3f3fu : (third & 0x0f0fu) | ((first >> 2) & 0x3030u);
-    minima = plain ? second & 0x3f3fu : ((third >> 4) & 0x0f0fu) | ((second >> 2) & 0x3030u);
-    d = f16x2_to_f32(header.x);
+    const uint32_t pair = load_part<Arch, uint16_t>(row + layout.scale_offset, slice);
+    const float2 d = f16x2_to_f32(load_part<Arch, uint32_t>(row + layout.extra_offset, slice / 8));
+    multiplier = d.x * static_cast<float>(unsigned_byte(pair, 0));
+    minimum = d.y * static_cast<float>(unsigned_byte(pair, 1));
   }
   __device__ __forceinline__ uint32_t word(int run, int index) const {
     return nibbles(word_of(low, index), run == 1);
   }
-  __device__ __forceinline__ float scale(int run) const {
-    return d.x * static_cast<float>(unsigned_byte(multipliers, run));
-  }
-  __device__ __forceinline__ float offset(int run) const {
-    return -(d.y * static_cast<float>(unsigned_byte(minima, run)));
-  }
+  __device__ __forceinline__ float scale(int) const { return multiplier; }
+  __device__ __forceinline__ float offset(int) const { return -minimum; }
 };
 
-// Half of the lanes of half a block: 16 positions, in each of the four quarters of 32 values that
-// share their bytes.
 template <>
 struct WeightSlice<PAVO_TYPE_Q6_K> {
   static constexpr bool kQuantised = true, kSigned = true, kHasOffset = false;
-  static constexpr int kRuns = 4, kRunValues = 16, kScaleValues = 16, kSpan = 128;
-  static constexpr int kJoinedRuns = 1;
-  uint4 even, odd;  // low halves: of runs 0 and 2, of runs 1 and 3
-  uint4 high;
-  uint2 scales;  // byte 0 and 2 of each: those of the four runs
-  float d;       // of value / 4
+  static constexpr int kRuns = 2, kRunValues = 16, kScaleValues = 16, kSpan = 32;
+  uint4 low;
+  uint2 high;
+  uint32_t scales;  // a byte a run
+  float d;          // of value / 4
 
   template <typename Index>
   static PAVO_HOST_DEVICE Index run_start(Index slice, int run) {
-    return slice / 2 * 128 + slice % 2 * 16 + 32 * run;
+    return 32 * slice + 16 * run;
   }
   template <typename Arch, typename Index>
   __device__ __forceinline__ void load(
       const std::byte* row, const WeightLayout& layout, Index slice) {
-    const Index half = slice / 2;  // of 128 values, counted from the start of the row
-    const auto side = static_cast<int>(slice % 2);
-    even = load_part<Arch, uint4>(row, 4 * half + side);
-    odd = load_part<Arch, uint4>(row, 4 * half + 2 + side);
-    high = load_part<Arch, uint4>(row + layout.high_offset, slice);
-    // Eight scales a half; those of this side are every second one.
-    scales = load_part<Arch, uint2>(row + layout.scale_offset, half);
-    scales.x >>= 8 * side;
-    scales.y >>= 8 * side;
-    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.extra_offset, half / 2)) * 0.25f;
+    low = load_part<Arch, uint4>(row, slice);
+    high = load_part<Arch, uint2>(row + layout.high_offset, slice);
+    scales = load_part<Arch, uint16_t>(row + layout.scale_offset, slice);
+    d = f16_to_f32(load_part<Arch, uint16_t>(row + layout.extra_offset, slice / 8)) * 0.25f;
   }
   __device__ __forceinline__ uint32_t word(int run, int index) const {
     // 4 * (six bits - 32) as a signed byte.
-    const uint32_t both = word_of(run % 2 == 0 ? even : odd, index);
-    const uint32_t low = (run < 2 ? both << 2 : both >> 2) & 0x3c3c3c3cu;
-    const uint32_t top = (word_of(high, index) << (6 - 2 * run)) & 0xc0c0c0c0u;
-    return (low | top) ^ 0x80808080u;
+    const uint32_t both = word_of(low, index);
+    const uint32_t bottom = (run == 0 ? both << 2 : both >> 2) & 0x3c3c3c3cu;
+    const uint32_t tops = index < 2 ? high.x : high.y;
+    const uint32_t top = (tops << (6 - 4 * run - 2 * (index % 2))) & 0xc0c0c0c0u;
+    return (bottom | top) ^ 0x80808080u;
   }
   __device__ __forceinline__ float scale(int run) const {
-    const uint32_t bytes = run < 2 ? scales.x : scales.y;
-    return d * static_cast<float>(signed_byte(bytes, 2 * (run % 2)));
+    return d * static_cast<float>(signed_byte(scales, run));
   }
   __device__ __forceinline__ float offset(int) const { return 0.0f; }
 };

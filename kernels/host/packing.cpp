@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -13,92 +12,6 @@
 
 namespace pavo::cuda {
 namespace {
-
-// Bytes from..from+size of a file block go to part[block * size].
-struct Piece {
-  int32_t from;
-  int32_t size;
-};
-
-// Where the parts of weight_layout.h lie in a block of the file.
-struct BlockPieces {
-  int32_t block_bytes;
-  Piece low, high, scale, extra;
-};
-
-constexpr BlockPieces block_pieces(int32_t type) {
-  switch (type) {
-    case PAVO_TYPE_F32:
-      return {4, {0, 4}, {}, {}, {}};
-    case PAVO_TYPE_F16:
-    case PAVO_TYPE_BF16:
-      return {2, {0, 2}, {}, {}, {}};
-    case PAVO_TYPE_Q4_0:
-      return {18, {2, 16}, {}, {0, 2}, {}};
-    case PAVO_TYPE_Q4_1:
-      return {20, {4, 16}, {}, {0, 4}, {}};
-    case PAVO_TYPE_Q8_0:
-      return {34, {2, 32}, {}, {0, 2}, {}};
-    case PAVO_TYPE_Q4_K:
-      return {144, {16, 128}, {}, {0, 16}, {}};
-    case PAVO_TYPE_Q6_K:
-      return {210, {0, 128}, {128, 64}, {192, 16}, {208, 2}};
-    default:
-      return {};
-  }
-}
-
-constexpr bool pieces_agree(int32_t type) {
-  const BlockParts parts = block_parts(type);
-  const BlockPieces pieces = block_pieces(type);
-  return parts.low == pieces.low.size && parts.high == pieces.high.size &&
-         parts.scale == pieces.scale.size && parts.extra == pieces.extra.size &&
-         parts.low + parts.high + parts.scale + parts.extra == pieces.block_bytes;
-}
-static_assert(pieces_agree(PAVO_TYPE_F32) && pieces_agree(PAVO_TYPE_F16));
-static_assert(pieces_agree(PAVO_TYPE_BF16) && pieces_agree(PAVO_TYPE_Q4_0));
-static_assert(pieces_agree(PAVO_TYPE_Q4_1) && pieces_agree(PAVO_TYPE_Q8_0));
-static_assert(pieces_agree(PAVO_TYPE_Q4_K) && pieces_agree(PAVO_TYPE_Q6_K));
-
-void pack_part(
-    const Piece& piece, int32_t block_bytes, const std::byte* src, int64_t blocks, std::byte* dst) {
-  const auto size = static_cast<size_t>(piece.size);
-  for (int64_t block = 0; block < blocks; ++block) {
-    std::memcpy(dst + block * piece.size, src + block * block_bytes + piece.from, size);
-  }
-  const int64_t used = blocks * piece.size;
-  std::memset(dst + used, 0, static_cast<size_t>(align_part(used) - used));
-}
-
-void pack_planar_row(const PackedForm& form, const std::byte* src, std::byte* dst) {
-  const BlockPieces pieces = block_pieces(form.type);
-  const WeightLayout layout = weight_layout(form.type, form.columns);
-  const int64_t blocks = form.columns / pavo_type_block_values(form.type);
-  if (pieces.low.size == pieces.block_bytes) {  // nothing is interleaved
-    const auto bytes = static_cast<size_t>(form.file_row_bytes);
-    std::memcpy(dst, src, bytes);
-    std::memset(dst + bytes, 0, static_cast<size_t>(form.row_bytes - form.file_row_bytes));
-    return;
-  }
-  pack_part(pieces.low, pieces.block_bytes, src, blocks, dst);
-  pack_part(pieces.high, pieces.block_bytes, src, blocks, dst + layout.high_offset);
-  pack_part(pieces.scale, pieces.block_bytes, src, blocks, dst + layout.scale_offset);
-  pack_part(pieces.extra, pieces.block_bytes, src, blocks, dst + layout.extra_offset);
-}
-
-void pack_dense_row(const PackedForm& form, const std::byte* src, std::byte* dst) {
-  for (int64_t i = 0; i < form.columns; ++i) {
-    float value = 0.0f;
-    uint16_t half = 0;
-    if (form.type == PAVO_TYPE_F32) {
-      std::memcpy(&value, src + 4 * i, sizeof value);
-    } else {
-      std::memcpy(&half, src + 2 * i, sizeof half);
-      value = form.type == PAVO_TYPE_F16 ? pavo_f16_to_f32(half) : pavo_bf16_to_f32(half);
-    }
-    std::memcpy(dst + 4 * i, &value, sizeof value);
-  }
-}
 
 int32_t unsupported(const pavo_tensor& tensor, const char* expected, pavo_error* error) {
   return sdk::fail(
@@ -159,18 +72,6 @@ int32_t packed_form(const pavo_tensor* source, PackedForm* out, pavo_error* erro
   }
   out->row_bytes = weight_layout(tensor.type, out->columns).row_bytes;
   return PAVO_OK;
-}
-
-void pack_rows(const PackedForm& form, const std::byte* src, int64_t count, std::byte* dst) {
-  for (int64_t row = 0; row < count; ++row) {
-    const std::byte* from = src + row * form.file_row_bytes;
-    std::byte* to = dst + row * form.row_bytes;
-    if (form.dense) {
-      pack_dense_row(form, from, to);
-    } else {
-      pack_planar_row(form, from, to);
-    }
-  }
 }
 
 int32_t pack_info(const pavo_tensor* tensor, pavo_pack_info* info, pavo_error* error) {

@@ -38,12 +38,13 @@ struct GemmPlace {
 
 // Calls f(blocks, GemmShape) with large tiles if they give every multiprocessor two blocks, else
 // with small ones.
-template <typename Large = GemmShape<8, 4>, typename F>
+template <typename F>
 cudaError_t gemm_launch(const MatmulData& data, int32_t sm_count, F f) {
   const auto blocks = [&](auto shape) {
     using Shape = decltype(shape);
     return blocks_for(data.rows, Shape::kTileRows) * blocks_for(data.tokens, Shape::kTileTokens);
   };
+  using Large = GemmShape<8, 4>;
   using Small = GemmShape<4, 2>;
   if (data.tokens > Small::kTileTokens && blocks(Large{}) >= int64_t{2} * sm_count) {
     return f(static_cast<uint32_t>(blocks(Large{})), Large{});

@@ -25,7 +25,7 @@ struct HalfRowOrder {
 
 template <typename Slice, typename Shape>
 struct HalfTile {
-  static constexpr int kStep = Slice::kSpan > 64 ? Slice::kSpan : 64;
+  static constexpr int kStep = 64;
   static constexpr int kVectors = kStep / 8;
   static constexpr int kSlices = kStep / (16 * Slice::kRuns);
   static constexpr int kScales = kStep / Slice::kScaleValues;
@@ -216,13 +216,11 @@ struct MatmulGemmHalf {
     for_type(QuantisedTypes{}, args.input(1).tensor->type, [&](auto type) {
       constexpr int32_t kType = decltype(type)::value;
       using Slice = WeightSlice<kType>;
-      // Tiles of long steps would not fit with the most rows.
-      using Large = GemmShape<(Slice::kSpan > 64 ? 4 : 8), 4>;
       error = launch_halve<MatmulGemmHalf, Slice, HalfRowOrder<Slice>>(args, data, x);
       if (error != cudaSuccess) {
         return;
       }
-      error = gemm_launch<Large>(data, args.query.caps.sm_count, [&](uint32_t blocks, auto shape) {
+      error = gemm_launch(data, args.query.caps.sm_count, [&](uint32_t blocks, auto shape) {
         return args.launcher.launch(
             kName,
             matmul_gemm_half_kernel<MatmulGemmHalf, kType, decltype(shape)>,

@@ -16,7 +16,7 @@ namespace pavo::cuda {
 // Values in the order of the row: the runs of a step's slices are put where they belong.
 template <typename Slice, typename Shape>
 struct Int8Tile {
-  static constexpr int kStep = Slice::kSpan > 64 ? Slice::kSpan : 64;
+  static constexpr int kStep = 64;
   static constexpr int kRuns = kStep / 16;
   static constexpr int kSlices = kRuns / Slice::kRuns;
   static constexpr int kScales = kStep / Slice::kScaleValues;
@@ -26,7 +26,7 @@ struct Int8Tile {
   uint4 w[Shape::kTileRows][kRuns + 1];
   uint4 x[Shape::kTileTokens][kRuns + 1];
   float2 w_scales[kScales][Shape::kTileRows];    // scale, offset
-  float2 x_scales[kScales][Shape::kTileTokens];  // d, d * sum
+  float2 x_scales[kScales][Shape::kTileTokens];  // d, d * sum of the 32
 };
 
 // What lies beyond the last row, slice, token or run becomes 0.
@@ -79,16 +79,12 @@ __device__ __forceinline__ void load_int8_x(
     const int t = unit / Tile::kRuns;
     const int r = unit % Tile::kRuns;
     const int32_t run = step * Tile::kRuns + r;
-    const bool present = first_token + t < data.tokens && run < x.row_runs;
-    const int64_t index = (first_token + t) * x.row_runs + run;
-    tile.x[t][r] = present ? x.quants[index] : make_uint4(0, 0, 0, 0);
+    const bool present = first_token + t < data.tokens && run / 2 < x.token_blocks;
+    const int64_t token = first_token + t;
+    tile.x[t][r] = present ? x.quants[token * x.token_vectors + run] : make_uint4(0, 0, 0, 0);
     if (r % Tile::kScaleRuns == 0) {
-      float2 scale = make_float2(0.0f, 0.0f);
-      if (present) {  // K is a multiple of 32, so the next run exists too
-        scale.x = x.scales[index / 2];
-        scale.y = Slice::kHasOffset ? x.sums[index] : 0.0f;
-        scale.y += Slice::kHasOffset && Tile::kScaleRuns == 2 ? x.sums[index + 1] : 0.0f;
-      }
+      const int64_t block = token * x.token_blocks + run / 2;
+      const float2 scale = present ? x.scales[block] : make_float2(0.0f, 0.0f);
       tile.x_scales[r / Tile::kScaleRuns][t] = scale;
     }
   }
@@ -189,7 +185,7 @@ struct MatmulGemmInt8 {
   static Cost cost(const NodeQuery& query) { return matmul_cost(query); }
   static cudaError_t launch(const KernelArgs& args) {
     const MatmulData data = matmul_data(args);
-    const Int8Activations x = int8_activations(args, data);
+    const Int8Activations x = int8_activations(args, data, 1);
     cudaError_t error = launch_quantise<MatmulGemmInt8>(args, data, x);
     if (error != cudaSuccess) {
       return error;

@@ -85,9 +85,9 @@ __device__ __forceinline__ void gemv_half_slice(
   }
 }
 
-// As kGemvMinBlocks; for eight tokens, offsets or many runs need more registers.
+// As kGemvMinBlocks; for eight tokens, offsets or a scale a run need more registers.
 template <typename Slice, int kTokens>
-constexpr int kGemvHalfMinBlocks = kTokens == 8 && (Slice::kHasOffset || Slice::kRuns > 2)
+constexpr int kGemvHalfMinBlocks = kTokens == 8 && (Slice::kHasOffset || Slice::kScaleValues < 32)
                                        ? 2
                                        : kGemvMinBlocks<kTokens>;
 

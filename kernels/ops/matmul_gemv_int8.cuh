@@ -9,14 +9,22 @@
 
 namespace pavo::cuda {
 
-// d * sum of the q of kRuns runs from run `index` on, an even number if there are two.
-template <int kRuns>
-__device__ __forceinline__ float x_sum(const Int8Activations& x, int32_t index) {
-  if constexpr (kRuns == 2) {
-    const float2 halves = __ldg(reinterpret_cast<const float2*>(x.sums + index));
-    return halves.x + halves.y;
+// The product of one slice of a row with as many activations, but for the scale of these.
+template <typename Arch, typename Slice>
+__device__ __forceinline__ float gemv_int8_dot(
+    const Slice& w, const uint4 (&quants)[Slice::kRuns]) {
+  if constexpr (Slice::kRunValues * Slice::kRuns > Slice::kScaleValues) {
+    static_assert(Slice::kRuns == 2, "a scale a run");
+    const float first = dot_value(run_dot<Arch>(w, 0, quants[0], kDotStart));
+    const float second = dot_value(run_dot<Arch>(w, 1, quants[1], kDotStart));
+    return fmaf(w.scale(1), second, w.scale(0) * first);
   } else {
-    return __ldg(x.sums + index);
+    int32_t dot = kDotStart;
+#pragma unroll
+    for (int run = 0; run < Slice::kRuns; ++run) {
+      dot = run_dot<Arch>(w, run, quants[run], dot);
+    }
+    return w.scale(0) * dot_value(dot);
   }
 }
 
@@ -25,44 +33,43 @@ template <typename Arch, int kTokens, typename Slice>
 __device__ __forceinline__ void gemv_int8_slice(
     const Slice (&w)[kGemvRows],
     const Int8Activations& x,
-    int32_t x_row,
+    int32_t token,
     int32_t slice,
     float (&sums)[kGemvRows * kTokens]) {
-  constexpr int kJoined = Slice::kJoinedRuns;
-  // Runs one after the other, or all loads of x would come first and need too many registers.
-#pragma unroll 1
-  for (int first = 0; first < Slice::kRuns; first += kJoined) {
-    const int32_t x_run = x_row + Slice::run_start(slice, first) / 16;
+  const uint4* vectors =
+      x.quants + token * x.token_vectors + int8_vector(Slice::kRuns * slice, Slice::kRuns);
+  const float2* scales = x.scales + token * x.token_blocks + Slice::kRuns * slice / 2;
 #pragma unroll
-    for (int t = 0; t < kTokens; ++t) {
-      // Through the read-only path: plain loads of Pascal would go to L2 each time.
-      const int32_t index = x_run + t * x.row_runs;
-      uint4 quants[kJoined];
+  for (int t = 0; t < kTokens; ++t) {
+    // Through the read-only path: plain loads of Pascal would go to L2 each time.
+    uint4 quants[Slice::kRuns];
 #pragma unroll
-      for (int run = 0; run < kJoined; ++run) {
-        quants[run] = __ldg(x.quants + index + run);
-      }
-      const float scale = __ldg(x.scales + index / 2);
-      const float sum_x = Slice::kHasOffset ? x_sum<kJoined>(x, index) : 0.0f;
+    for (int run = 0; run < Slice::kRuns; ++run) {
+      quants[run] = __ldg(vectors + 32 * run);
+    }
+    const float2 scale = __ldg(scales);
+    vectors += x.token_vectors;
+    scales += x.token_blocks;
 #pragma unroll
-      for (int i = 0; i < kGemvRows; ++i) {
-        int32_t dot = kDotStart;
-#pragma unroll
-        for (int run = 0; run < kJoined; ++run) {
-          dot = run_dot<Arch>(w[i], first + run, quants[run], dot);
-        }
-        float& sum = sums[i * kTokens + t];
-        sum = fmaf(w[i].scale(first) * scale, dot_value(dot), sum);
-        if constexpr (Slice::kHasOffset) {
-          sum = fmaf(w[i].offset(first), sum_x, sum);
-        }
+    for (int i = 0; i < kGemvRows; ++i) {
+      float& sum = sums[i * kTokens + t];
+      sum = fmaf(scale.x, gemv_int8_dot<Arch>(w[i], quants), sum);
+      if constexpr (Slice::kHasOffset) {
+        sum = fmaf(w[i].offset(0), scale.y, sum);
       }
     }
   }
 }
 
+// As kGemvMinBlocks; for eight tokens, offsets need more registers: those of q4_1 only on sm_70.
+template <typename Arch, int32_t kType, int kTokens>
+constexpr int kGemvInt8MinBlocks = kTokens == 8 && (kType == PAVO_TYPE_Q4_K ||
+                                                    (kType == PAVO_TYPE_Q4_1 && Arch::kFastHalf))
+                                       ? 2
+                                       : kGemvMinBlocks<kTokens>;
+
 template <typename K, int32_t kType, int kTokens>
-__global__ void __launch_bounds__(K::kThreads, kGemvMinBlocks<kTokens>)
+__global__ void __launch_bounds__(K::kThreads, kGemvInt8MinBlocks<typename K::Chip, kType, kTokens>)
     matmul_gemv_int8_kernel(MatmulData data, Int8Activations x, GemvGrid grid) {
   using Slice = WeightSlice<kType>;
   constexpr int kRows = kGemvRows;
@@ -74,7 +81,7 @@ __global__ void __launch_bounds__(K::kThreads, kGemvMinBlocks<kTokens>)
     const int64_t row = place.row + i < data.rows ? place.row + i : data.rows - 1;
     rows[i] = data.w + row * data.layout.row_bytes;
   }
-  const auto x_row = static_cast<int32_t>(place.token) * x.row_runs;  // padded: all are there
+  const auto token = static_cast<int32_t>(place.token);  // padded: all of x are there
   const auto slices = static_cast<int32_t>(slice_count<Slice>(data.columns));
   float sums[kRows * kTokens] = {};
   for (int32_t s = place.slice; s < slices; s += place.slice_step) {
@@ -83,7 +90,7 @@ __global__ void __launch_bounds__(K::kThreads, kGemvMinBlocks<kTokens>)
     for (int i = 0; i < kRows; ++i) {
       w[i].template load<typename K::Chip>(rows[i], data.layout, s);
     }
-    gemv_int8_slice<typename K::Chip, kTokens>(w, x, x_row, s, sums);
+    gemv_int8_slice<typename K::Chip, kTokens>(w, x, token, s, sums);
   }
   gemv_store<kTokens>(data, grid, place, sums);
 }
@@ -105,16 +112,18 @@ struct MatmulGemvInt8 {
   static Cost cost(const NodeQuery& query) { return matmul_cost(query); }
   static cudaError_t launch(const KernelArgs& args) {
     const MatmulData data = matmul_data(args);
-    const Int8Activations x = int8_activations(args, data);
-    cudaError_t error = launch_quantise<MatmulGemvInt8>(args, data, x);
-    if (error != cudaSuccess) {
-      return error;
-    }
+    cudaError_t error = cudaSuccess;
     for_type(QuantisedTypes{}, args.input(1).tensor->type, [&](auto type) {
       constexpr int32_t kType = decltype(type)::value;
+      using Slice = WeightSlice<kType>;
+      const Int8Activations x = int8_activations(args, data, Slice::kRuns);
+      error = launch_quantise<MatmulGemvInt8>(args, data, x);
+      if (error != cudaSuccess) {
+        return;
+      }
       error = gemv_launch(
           data,
-          slice_count<WeightSlice<kType>>(data.columns),
+          slice_count<Slice>(data.columns),
           args.query.caps.sm_count,
           [&](const GemvGrid& grid, uint32_t blocks, auto tokens) {
             return args.launcher.launch(

@@ -1,8 +1,11 @@
 // Int8 activations of matmul: each 32 values of a row of x become d * q, |q| <= 127, d = max|x| /
 // 127. q is rounded to nearest; a value that is not finite makes its 32 values NaN.
 //
-// In the workspace, K a multiple of 32, T rounded up by padded_tokens: the bytes [T][K], then d *
-// sum of the q of 16 values [T][K / 16] for weights that have offsets, then d [T][K / 32].
+// In the workspace, K a multiple of 32, T rounded up by padded_tokens: the bytes [T][K rounded up],
+// then d and, for weights that have offsets, d * sum of the q of 32 values [T][K / 32]. The bytes
+// lie in vectors of 16, the runs of weight_slices.cuh, in the order in which the lanes of a warp
+// read them if each takes a slice of slice_runs of them: [slice / 32][run][slice % 32]. With one
+// run a slice that is the order of the row.
 #pragma once
 
 #include "kernels/common/reduce.cuh"
@@ -11,27 +14,40 @@
 namespace pavo::cuda {
 
 struct Int8Activations {
-  uint4* quants;  // 16 values
-  float* sums;
-  float* scales;
-  int64_t tokens;    // padded
-  int32_t row_runs;  // K / 16, from row to row; of scales half of it
+  uint4* quants;          // 16 values
+  float2* scales;         // d, d * sum
+  int64_t tokens;         // padded
+  int32_t token_vectors;  // from row to row of quants
+  int32_t token_blocks;   // K / 32, from row to row of scales
+  int32_t slice_runs;     // 1 or 2
 };
+
+inline int64_t int8_token_vectors(int64_t columns) {
+  return (columns / 16 + 63) / 64 * 64;  // whole warps of slices
+}
 
 inline int64_t int8_activation_bytes(const NodeQuery& query) {
   const pavo_tensor& x = *query.input(0);
-  const int64_t token_bytes = x.shape[1] + x.shape[1] / 16 * 4 + x.shape[1] / 32 * 4;
+  const int64_t token_bytes = int8_token_vectors(x.shape[1]) * 16 + x.shape[1] / 32 * 8;
   return padded_tokens(x.shape[0]) * token_bytes;
 }
 
-inline Int8Activations int8_activations(const KernelArgs& args, const MatmulData& data) {
+inline Int8Activations int8_activations(
+    const KernelArgs& args, const MatmulData& data, int32_t slice_runs) {
   Int8Activations out{};
   out.quants = reinterpret_cast<uint4*>(args.workspace);
   out.tokens = padded_tokens(data.tokens);
-  out.row_runs = static_cast<int32_t>(data.columns / 16);
-  out.sums = reinterpret_cast<float*>(args.workspace + out.tokens * data.columns);
-  out.scales = out.sums + out.tokens * out.row_runs;
+  out.token_blocks = static_cast<int32_t>(data.columns / 32);
+  out.token_vectors = static_cast<int32_t>(int8_token_vectors(data.columns));
+  out.slice_runs = slice_runs;
+  out.scales = reinterpret_cast<float2*>(out.quants + out.tokens * out.token_vectors);
   return out;
+}
+
+// Where run `run` of a row is among its vectors.
+__device__ __forceinline__ int32_t int8_vector(int32_t run, int32_t slice_runs) {
+  const int32_t slice = run / slice_runs;
+  return (slice / 32 * slice_runs + run % slice_runs) * 32 + slice % 32;
 }
 
 // Over groups of kWidth neighbouring lanes.
@@ -88,14 +104,14 @@ __global__ void __launch_bounds__(K::kThreads, K::kMinBlocksPerSm)
       word |= (static_cast<uint32_t>(quant) & 0xffu) << (8 * j);
       sum += quant;
     }
-    sum = lanes_sum<4>(sum);
+    sum = lanes_sum<8>(sum);
     if (present) {
-      reinterpret_cast<uint32_t*>(out.quants)[i] = word;
-      if (i % 4 == 0) {
-        out.sums[i / 4] = d * static_cast<float>(sum);
-      }
+      const auto in_row = static_cast<int32_t>(i % row_quads);
+      const int32_t vector = int8_vector(in_row / 4, out.slice_runs);
+      const int64_t target = i / row_quads * out.token_vectors + vector;
+      reinterpret_cast<uint32_t*>(out.quants)[4 * target + in_row % 4] = word;
       if (i % 8 == 0) {
-        out.scales[i / 8] = d;
+        out.scales[i / 8] = make_float2(d, d * static_cast<float>(sum));
       }
     }
   }

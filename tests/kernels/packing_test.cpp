@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/graph_builder.h"
+#include "tests/quantized.h"
 
 namespace pavo::cuda {
 namespace {
@@ -69,17 +70,7 @@ TEST(PackingTest, PlanarPartsHoldTheFilesFields) {
   const Case cases[] = {
       {PAVO_TYPE_Q4_0, offsetof(pavo_block_q4_0, qs), 16, 0, 0, 0, 2, 0, 0},
       {PAVO_TYPE_Q4_1, offsetof(pavo_block_q4_1, qs), 16, 0, 0, 0, 4, 0, 0},
-      {PAVO_TYPE_Q8_0, offsetof(pavo_block_q8_0, qs), 32, 0, 0, 0, 2, 0, 0},
-      {PAVO_TYPE_Q4_K, offsetof(pavo_block_q4_k, qs), 128, 0, 0, 0, 16, 0, 0},
-      {PAVO_TYPE_Q6_K,
-       offsetof(pavo_block_q6_k, ql),
-       128,
-       offsetof(pavo_block_q6_k, qh),
-       64,
-       offsetof(pavo_block_q6_k, scales),
-       16,
-       offsetof(pavo_block_q6_k, d),
-       2}};
+      {PAVO_TYPE_Q8_0, offsetof(pavo_block_q8_0, qs), 32, 0, 0, 0, 2, 0, 0}};
   for (const Case& c : cases) {
     const PackedForm form = form_of(c.type, PAVO_USE_MATMUL | PAVO_USE_GATHER);
     const auto file = random_bytes(static_cast<size_t>(kRows * form.file_row_bytes));
@@ -91,6 +82,49 @@ TEST(PackingTest, PlanarPartsHoldTheFilesFields) {
     expect_part(form, file, out, layout.extra_offset, c.extra, c.extra_size);
     EXPECT_EQ(form.row_bytes % 16, 0);
     EXPECT_LE(form.row_bytes, form.file_row_bytes + 4 * 15) << pavo_type_name(c.type);
+  }
+}
+
+// Value i of a row by what weight_layout.h says of its parts.
+double packed_value(int32_t type, const std::byte* row, int64_t i) {
+  const WeightLayout layout = weight_layout(type, kColumns);
+  const auto byte = [](const std::byte& at) { return std::to_integer<int>(at); };
+  const auto half = [&](int64_t at) { return test::f16_value(test::read_as<uint16_t>(row + at)); };
+  const int64_t in_32 = i % 32;
+  const int low = byte(row[i / 32 * 16 + i % 16]) >> (in_32 < 16 ? 0 : 4) & 15;
+  if (type == PAVO_TYPE_Q4_K) {
+    const std::byte* pair = row + layout.scale_offset + i / 32 * 2;
+    const int64_t d = layout.extra_offset + i / 256 * 4;
+    return half(d) * byte(pair[0]) * low - half(d + 2) * byte(pair[1]);
+  }
+  const std::byte tops = row[layout.high_offset + i / 32 * 8 + in_32 % 16 / 8 * 4 + in_32 % 4];
+  const int high = byte(tops) >> (in_32 / 16 * 4 + in_32 % 8 / 4 * 2) & 3;
+  const auto scale = static_cast<int8_t>(row[layout.scale_offset + i / 16]);
+  return half(layout.extra_offset + i / 256 * 2) * scale * (high * 16 + low - 32);
+}
+
+TEST(PackingTest, KBlocksKeepTheirValues) {
+  for (const int32_t type : {PAVO_TYPE_Q4_K, PAVO_TYPE_Q6_K}) {
+    const PackedForm form = form_of(type, PAVO_USE_MATMUL | PAVO_USE_GATHER);
+    auto file = random_bytes(static_cast<size_t>(kRows * form.file_row_bytes));
+    const int64_t bytes = pavo_type_block_bytes(type);
+    for (int64_t at = 0; at < kRows * form.file_row_bytes; at += bytes) {  // finite scales
+      file[static_cast<size_t>(type == PAVO_TYPE_Q4_K ? at + 1 : at + bytes - 1)] &=
+          std::byte{0xbf};
+      file[static_cast<size_t>(type == PAVO_TYPE_Q4_K ? at + 3 : at + bytes - 1)] &=
+          std::byte{0xbf};
+    }
+    const auto out = packed(form, file);
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t i = 0; i < kColumns; ++i) {
+        const std::byte* block = file.data() + row * form.file_row_bytes + i / 256 * bytes;
+        ASSERT_EQ(
+            packed_value(type, out.data() + row * form.row_bytes, i),
+            test::block_value(type, block, static_cast<int>(i % 256)))
+            << pavo_type_name(type) << " row " << row << " value " << i;
+      }
+    }
+    EXPECT_EQ(form.row_bytes % 16, 0);
   }
 }
 

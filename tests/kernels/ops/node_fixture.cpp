@@ -5,38 +5,26 @@
 
 #include "kernels/common/checks.h"
 #include "kernels/common/weight_layout.h"
+#include "kernels/host/packing.h"
 #include "plugins/cpu/dequantize.h"
 #include "tests/kernels/ops/emulator/emulator.h"
 
 namespace pavo::cuda::testing {
 namespace {
 
-// Where a block of the file has its half-precision numbers, and how its parts follow each other:
-// the bytes from `low` on go to the low part, and so on.
-struct FileBlock {
-  std::vector<size_t> halves;
-  size_t low, high, scale, extra;
-};
-
-FileBlock file_block(int32_t type) {
+// Where a block of the file has its half-precision numbers.
+std::vector<size_t> file_halves(int32_t type) {
   switch (type) {
     case PAVO_TYPE_Q4_0:
-      return {{0}, offsetof(pavo_block_q4_0, qs), 0, offsetof(pavo_block_q4_0, d), 0};
-    case PAVO_TYPE_Q4_1:
-      return {{0, 2}, offsetof(pavo_block_q4_1, qs), 0, offsetof(pavo_block_q4_1, d), 0};
     case PAVO_TYPE_Q8_0:
-      return {{0}, offsetof(pavo_block_q8_0, qs), 0, offsetof(pavo_block_q8_0, d), 0};
+      return {0};
+    case PAVO_TYPE_Q4_1:
     case PAVO_TYPE_Q4_K:
-      return {{0, 2}, offsetof(pavo_block_q4_k, qs), 0, offsetof(pavo_block_q4_k, d), 0};
+      return {0, 2};
     case PAVO_TYPE_Q6_K:
-      return {
-          {offsetof(pavo_block_q6_k, d)},
-          offsetof(pavo_block_q6_k, ql),
-          offsetof(pavo_block_q6_k, qh),
-          offsetof(pavo_block_q6_k, scales),
-          offsetof(pavo_block_q6_k, d)};
+      return {offsetof(pavo_block_q6_k, d)};
     default:
-      return {{}, 0, 0, 0, 0};
+      return {};
   }
 }
 
@@ -95,9 +83,8 @@ WeightRows random_weight(int32_t type, int64_t rows, int64_t columns, std::mt199
   const int64_t row_bytes = pavo_type_row_bytes(type, columns);
   const int64_t block_bytes = pavo_type_block_bytes(type);
   const int64_t blocks = columns / pavo_type_block_values(type);
-  const BlockParts parts = block_parts(type);
   const WeightLayout layout = weight_layout(type, columns);
-  const FileBlock form = file_block(type);
+  const std::vector<size_t> halves = file_halves(type);
   WeightRows weight;
   weight.file.resize(static_cast<size_t>(rows * row_bytes));
   weight.packed.resize(static_cast<size_t>(rows * layout.row_bytes));
@@ -114,23 +101,17 @@ WeightRows random_weight(int32_t type, int64_t rows, int64_t columns, std::mt199
           type == PAVO_TYPE_BF16 ? pavo_f32_to_bf16(value) : pavo_f32_to_f16(value);
       if (type == PAVO_TYPE_F32) {
         std::memcpy(block, &value, sizeof value);
-      } else if (form.halves.empty()) {
+      } else if (halves.empty()) {
         std::memcpy(block, &bits, sizeof bits);
       }
-      for (const size_t at : form.halves) {
+      for (const size_t at : halves) {
         const uint16_t half = pavo_f32_to_f16(0.05f * real(random));
         std::memcpy(block + at, &half, sizeof half);
       }
-      std::byte* out = weight.packed.data() + row * layout.row_bytes;
-      const auto put = [&](int64_t part, int32_t size, size_t from) {
-        std::memcpy(out + part + b * size, block + from, static_cast<size_t>(size));
-      };
-      put(0, parts.low, form.low);
-      put(layout.high_offset, parts.high, form.high);
-      put(layout.scale_offset, parts.scale, form.scale);
-      put(layout.extra_offset, parts.extra, form.extra);
     }
   }
+  const PackedForm form = {type, false, rows, columns, row_bytes, layout.row_bytes};
+  pack_rows(form, weight.file.data(), rows, weight.packed.data());
   return weight;
 }
 
