@@ -3,7 +3,9 @@
 
 #include <vector>
 
-#include "tests/ops/op_test.h"
+#include "tests/ops/expected.h"
+#include "tests/random.h"
+#include "tests/tolerance.h"
 
 namespace pavo::test {
 

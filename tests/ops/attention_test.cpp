@@ -1,4 +1,5 @@
 #include "tests/ops/attention_case.h"
+#include "tests/ops/op_test.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {

@@ -1,11 +1,10 @@
 #include "tests/ops/backend.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
-#include <stdexcept>
 
 #include "pavo/plugin_helpers.h"
 
@@ -15,8 +14,19 @@ namespace pavo::test {
 namespace {
 
 std::atomic<int64_t> g_live_bytes{0};
+std::atomic<int64_t> g_allocs_until_failure{0};
+std::atomic<bool> g_alloc_failed{false};
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;  // beyond it some allocators end the process
 
 void* host_alloc(void* /*context*/, uint64_t size, uint64_t alignment) {
+  if (size > kMostBytes) {
+    return nullptr;
+  }
+  if (g_allocs_until_failure > 0 && --g_allocs_until_failure == 0) {
+    g_alloc_failed = true;
+    return nullptr;
+  }
   void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   g_live_bytes += memory != nullptr ? static_cast<int64_t>(size) : 0;
   return memory;
@@ -52,59 +62,40 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-BackendConfig parse_config(const std::string& text) {
-  BackendConfig config;
-  const std::vector<std::string> parts = split(text, ',');
-  config.path = std::filesystem::absolute(parts.at(0)).string();
-  config.label = std::filesystem::path(config.path).stem().string();
-  for (size_t i = 1; i < parts.size(); ++i) {
-    const size_t equals = parts[i].find('=');
-    if (equals == std::string::npos) {
-      throw std::runtime_error("PAVO_TEST_PLUGINS: expected option=value, got " + parts[i]);
-    }
-    config.options[parts[i].substr(0, equals)] = parts[i].substr(equals + 1);
-    config.label += "_" + parts[i];
-  }
-  for (char& c : config.label) {
-    c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  }
-  return config;
-}
-
 }  // namespace
 
 void PrintTo(const BackendConfig& config, std::ostream* out) {
   *out << config.label;
 }
 
-const std::vector<BackendConfig>& backend_configs() {
-  static const std::vector<BackendConfig> configs = [] {
-    const char* text = std::getenv("PAVO_TEST_PLUGINS");
-    const std::string list = text != nullptr ? text
-                                             : PAVO_CPU_PLUGIN
-                                 ",reference=1,threads=2;" PAVO_CPU_PLUGIN ",threads=3";
-    std::vector<BackendConfig> parsed;
-    for (const std::string& item : split(list, ';')) {
-      parsed.push_back(parse_config(item));
-    }
-    return parsed;
-  }();
-  return configs;
+const pavo_host_api* host_api() {
+  return &kHost;
 }
 
 int64_t live_host_bytes() {
   return g_live_bytes;
 }
 
+void fail_host_alloc(int64_t n) {
+  g_alloc_failed = false;
+  g_allocs_until_failure = n;
+}
+
+bool host_alloc_failed() {
+  return g_alloc_failed;
+}
+
 void require_ok(int32_t code, const pavo_error& error, const char* what) {
   if (code != PAVO_OK) {
-    throw std::runtime_error(
+    const size_t size = std::min<size_t>(error.message_size, sizeof error.message);
+    throw StatusError(
+        code,
         std::string(what) + ": status " + std::to_string(code) + ": " +
-        std::string(error.message, error.message_size));
+            std::string(error.message, size));
   }
 }
 
-Backend::Backend(const BackendConfig& config) {
+Backend::Backend(const BackendConfig& config) : caps_(config.caps) {
   const auto library = open_plugin_library(config.path);
   if (!library.ok()) {
     throw std::runtime_error(library.status().to_string());
@@ -115,10 +106,22 @@ Backend::Backend(const BackendConfig& config) {
       error,
       PAVO_PLUGIN_QUERY_NAME);
   create(config);
+  if (config.open_device) {
+    try {
+      open();
+    } catch (...) {
+      api_->plugin_destroy(plugin_);
+      throw;
+    }
+  }
+}
+
+void Backend::open() {
+  pavo_error error = empty_error();
   uint32_t count = 0;
   require_ok(api_->device_count(plugin_, &count, &error), error, "device_count");
   if (count == 0) {
-    throw std::runtime_error(config.path + " finds no device");
+    throw std::runtime_error("it finds no device");
   }
   info_.struct_size = sizeof info_;
   require_ok(api_->device_info(plugin_, 0, &info_, &error), error, "device_info");

@@ -49,35 +49,6 @@ HostTensor stored(int32_t type, int32_t role, const Shape& shape, std::vector<st
   return tensor;
 }
 
-// The graph of the case's one node; points into the case.
-struct CaseGraph {
-  explicit CaseGraph(const OpCase& test_case) {
-    for (const HostTensor& tensor : test_case.tensors) {
-      tensors.push_back(&tensor.desc);
-    }
-    node.struct_size = sizeof node;
-    node.op = test_case.op;
-    node.id = 1;
-    node.input_count = static_cast<uint32_t>(test_case.inputs.size());
-    node.output_count = static_cast<uint32_t>(test_case.outputs.size());
-    node.inputs = test_case.inputs.data();
-    node.outputs = test_case.outputs.data();
-    node.params = test_case.params.data();
-    node.name = sdk::string("test");
-    graph.struct_size = sizeof graph;
-    graph.tensor_count = static_cast<uint32_t>(tensors.size());
-    graph.tensors = tensors.data();
-    graph.node_count = 1;
-    graph.nodes = nodes;
-    graph.bucket = &test_case.bucket;
-  }
-
-  std::vector<const pavo_tensor*> tensors;
-  pavo_node node{};
-  const pavo_node* nodes[1] = {&node};
-  pavo_graph graph{};
-};
-
 // A plan and what a run of it needs on the device.
 class CaseRun {
  public:
@@ -122,6 +93,27 @@ class CaseRun {
 };
 
 }  // namespace
+
+CaseGraph::CaseGraph(const OpCase& test_case) {
+  for (const HostTensor& tensor : test_case.tensors) {
+    tensors.push_back(&tensor.desc);
+  }
+  node.struct_size = sizeof node;
+  node.op = test_case.op;
+  node.id = 1;
+  node.input_count = static_cast<uint32_t>(test_case.inputs.size());
+  node.output_count = static_cast<uint32_t>(test_case.outputs.size());
+  node.inputs = test_case.inputs.data();
+  node.outputs = test_case.outputs.data();
+  node.params = test_case.params.data();
+  node.name = sdk::string("test");
+  graph.struct_size = sizeof graph;
+  graph.tensor_count = static_cast<uint32_t>(tensors.size());
+  graph.tensors = tensors.data();
+  graph.node_count = 1;
+  graph.nodes = nodes;
+  graph.bucket = &test_case.bucket;
+}
 
 int64_t HostTensor::offset(int64_t index) const {
   if (desc.role == PAVO_ROLE_WEIGHT) {

@@ -70,6 +70,18 @@ struct OpCase {
   const HostTensor& output_tensor(size_t index) const { return tensors[outputs[index]]; }
 };
 
+// The graph of the case's one node; points into the case.
+struct CaseGraph {
+  explicit CaseGraph(const OpCase& test_case);
+  CaseGraph(const CaseGraph&) = delete;
+  CaseGraph& operator=(const CaseGraph&) = delete;
+
+  std::vector<const pavo_tensor*> tensors;
+  pavo_node node{};
+  const pavo_node* nodes[1] = {&node};
+  pavo_graph graph{};
+};
+
 struct OpRun {
   pavo_verdict verdict{};
   int32_t code = PAVO_OK;           // of the failing call, or of the work itself

@@ -1,6 +1,5 @@
 #include "tests/ops/op_test.h"
 
-#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -74,32 +73,6 @@ bool reference_only(const BackendConfig& config) {
   return found != config.options.end() && found->second != "0";
 }
 
-void expect_gaps_intact(const HostTensor& before, const HostTensor& after) {
-  std::vector<std::byte> wanted = before.bytes;
-  for (int64_t i = 0; i < after.elements(); ++i) {
-    const int64_t offset = after.offset(i);
-    std::copy_n(after.bytes.begin() + offset, 4, wanted.begin() + offset);
-  }
-  EXPECT_EQ(wanted, after.bytes) << "bytes between the rows of an output were written";
-}
-
-void compare(const HostTensor& actual, const Expected& expected) {
-  ASSERT_EQ(actual.elements(), static_cast<int64_t>(expected.values.size()));
-  int64_t wrong = 0;
-  for (int64_t i = 0; i < actual.elements(); ++i) {
-    const double value = expected.values[static_cast<size_t>(i)];
-    const double tolerance = expected.tolerances[static_cast<size_t>(i)];
-    const auto got = static_cast<double>(actual.at(i));
-    const bool same = std::isfinite(value) ? std::fabs(got - value) <= tolerance
-                                           : (std::isnan(value) ? std::isnan(got) : got == value);
-    if (!same && ++wrong <= 5) {
-      ADD_FAILURE() << "element " << i << ": got " << got << ", expected " << value << " +- "
-                    << tolerance;
-    }
-  }
-  EXPECT_EQ(wrong, 0) << "wrong elements of " << actual.elements();
-}
-
 }  // namespace
 
 std::string backend_name(const testing::TestParamInfo<BackendConfig>& info) {
@@ -143,8 +116,9 @@ void OpTest::expect_close(const OpCase& test_case, const std::vector<Expected>& 
     for (size_t i = 0; i < expected.size(); ++i) {
       SCOPED_TRACE("output " + std::to_string(i));
       const uint32_t index = test_case.outputs[i];
-      compare(run.tensors[index], expected[i]);
-      expect_gaps_intact(test_case.tensors[index], run.tensors[index]);
+      EXPECT_EQ(
+          compare_output(test_case.tensors[index], run.tensors[index], expected[i]),
+          std::vector<std::string>());
     }
   });
 }

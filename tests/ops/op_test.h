@@ -9,22 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/ops/expected.h"
 #include "tests/ops/op_case.h"
 #include "tests/random.h"
 #include "tests/tolerance.h"
 
 namespace pavo::test {
-
-// The result of one output, element by element, and how far a kernel may be from it.
-struct Expected {
-  std::vector<double> values;
-  std::vector<double> tolerances;
-
-  void add(double value, double tolerance) {
-    values.push_back(value);
-    tolerances.push_back(tolerance);
-  }
-};
 
 class OpTest : public testing::TestWithParam<BackendConfig> {
  protected:
