@@ -220,11 +220,16 @@ const pavo_option_info* const* option_infos(uint32_t* count) {
 int32_t parse_options(const pavo_values* values, Options* out, pavo_error* error) {
   Options options;
   options.threads = 0;
-  const uint32_t count = values == nullptr ? 0 : values->count;
-  for (uint32_t i = 0; i < count; ++i) {
+  pavo_values list{};
+  if (values != nullptr) {
+    const int32_t code = sdk::read_struct(values, &list, sizeof(pavo_values), "pavo_values", error);
+    if (code != PAVO_OK) {
+      return code;
+    }
+  }
+  for (uint32_t i = 0; i < list.count; ++i) {
     pavo_value value;
-    int32_t code =
-        sdk::read_struct(values->items[i], &value, sizeof(pavo_value), "pavo_value", error);
+    int32_t code = sdk::read_struct(list.items[i], &value, sizeof(pavo_value), "pavo_value", error);
     if (code == PAVO_OK) {
       code = parse_option(value, &options, error);
     }

@@ -21,7 +21,16 @@ const pavo_host_api* g_host = nullptr;  // valid until the process ends
 
 // The handles of the ABI are yours to define.
 struct pavo_plugin {  // TODO(null): options, and what the list of devices is made of
-  pavo_values caps{sizeof(pavo_values), 0, nullptr};
+  // TODO(null): memory, bandwidth and what your predicate asks for; PAVO_CAP_ARCH is a must
+  pavo_value arch{
+      sizeof(pavo_value),
+      PAVO_VALUE_STRING,
+      pavo::sdk::string(PAVO_CAP_ARCH),
+      0,
+      0,
+      pavo::sdk::string("null")};
+  const pavo_value* items[1] = {&arch};
+  pavo_values caps{sizeof(pavo_values), 1, items};
 };
 struct pavo_device {  // TODO(null): context, queues
   std::atomic<int64_t> used_bytes{0};
@@ -57,8 +66,22 @@ int32_t options(const pavo_option_info* const** out, uint32_t* count, pavo_error
 }
 
 int32_t plugin_create(const pavo_values* values, pavo_plugin** out, pavo_error* error) {
-  if (values != nullptr && values->count != 0) {  // TODO(null): name the key
-    return fail(error, PAVO_ERROR_INVALID_ARGUMENT, "this plugin has no options");
+  pavo_values list{};
+  if (values != nullptr) {
+    const int32_t code =
+        pavo::sdk::read_struct(values, &list, sizeof(pavo_values), "pavo_values", error);
+    if (code != PAVO_OK) {
+      return code;
+    }
+  }
+  for (uint32_t i = 0; i < list.count; ++i) {  // TODO(null): take those that you list in options
+    const pavo_string key = list.items[i]->key;
+    return fail(
+        error,
+        PAVO_ERROR_INVALID_ARGUMENT,
+        "there is no option '%.*s'",
+        static_cast<int>(key.size),
+        key.data);
   }
   return make(out, error);
 }
@@ -76,7 +99,7 @@ int32_t device_info(
   info->ordinal = 0;
   info->id = pavo::sdk::string("null");  // TODO(null): unique and the same after a reboot
   info->name = pavo::sdk::string("Null device");
-  info->caps = &plugin->caps;  // TODO(null): PAVO_CAP_ARCH, memory, bandwidth ...
+  info->caps = &plugin->caps;
   return PAVO_OK;
 }
 
@@ -129,9 +152,10 @@ int32_t device_self_test(pavo_device*, pavo_error* error) {
 }
 
 int32_t buffer_create(
-    pavo_device* device, int64_t size, int32_t, pavo_buffer** out, pavo_error* error) {
-  if (size < 0) {
-    return fail(error, PAVO_ERROR_INVALID_ARGUMENT, "size %" PRId64 " is negative", size);
+    pavo_device* device, int64_t size, int32_t kind, pavo_buffer** out, pavo_error* error) {
+  if (size < 0 || (kind != PAVO_MEMORY_DEVICE && kind != PAVO_MEMORY_HOST)) {
+    return fail(
+        error, PAVO_ERROR_INVALID_ARGUMENT, "no %" PRId64 " bytes of memory kind %d", size, kind);
   }
   // TODO(null): device memory; a size that is not to be had is a status, never an abort
   void* data = g_host->alloc(g_host->context, static_cast<uint64_t>(size), 64);
@@ -177,6 +201,22 @@ int32_t timeline_wait(pavo_timeline* timeline, uint64_t value, int64_t, pavo_err
                                   : fail(error, PAVO_ERROR_TIMEOUT, "no work will raise it");
 }
 
+// Of one side of a region: true if all of its bytes are there.
+bool in_bounds(
+    const pavo_copy_region& r,
+    const pavo_buffer* buffer,
+    const void* host,
+    int64_t offset,
+    int64_t pitch) {
+  int64_t end = 0;
+  if (r.rows < 0 || r.row_bytes < 0 || offset < 0 || (r.rows > 1 && pitch < r.row_bytes) ||
+      __builtin_mul_overflow(r.rows > 0 ? r.rows - 1 : 0, pitch, &end) ||
+      __builtin_add_overflow(end, r.row_bytes, &end) || __builtin_add_overflow(end, offset, &end)) {
+    return false;
+  }
+  return r.rows == 0 || (buffer != nullptr ? end <= buffer->size : host != nullptr);
+}
+
 int32_t copy(
     pavo_device*,
     const pavo_copy_region* regions,
@@ -185,8 +225,18 @@ int32_t copy(
     uint32_t,
     const pavo_fence* signals,
     uint32_t signal_count,
-    pavo_error*) {
-  // TODO(null): check every region against its buffers before the first byte moves
+    pavo_error* error) {
+  for (const pavo_copy_region* r = regions; r != regions + count; ++r) {
+    if (!in_bounds(*r, r->src, r->src_host, r->src_offset, r->src_pitch) ||
+        !in_bounds(*r, r->dst, r->dst_host, r->dst_offset, r->dst_pitch)) {
+      return fail(
+          error,
+          PAVO_ERROR_INVALID_ARGUMENT,
+          "region %d leaves its buffer, or has impossible sizes",
+          static_cast<int>(r - regions));
+    }
+  }
+  // TODO(null): on your queue, after the fences
   for (const pavo_copy_region* r = regions; r != regions + count; ++r) {
     const char* src = r->src != nullptr ? r->src->data : static_cast<const char*>(r->src_host);
     char* dst = r->dst != nullptr ? r->dst->data : static_cast<char*>(r->dst_host);
