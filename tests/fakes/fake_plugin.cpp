@@ -13,12 +13,17 @@
 
 #include <unistd.h>
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 #include "pavo/plugin.h"
 #include "pavo/plugin_helpers.h"
 
 enum class Fault {
   kNone,
   kRefuseVersion,
+  kIgnoreVersions,
   kLieMajor,
   kShortTable,
   kLongTable,
@@ -32,6 +37,7 @@ enum class Fault {
   kPrintInConstructor,
   kHandlerInConstructor,
   kThreadInConstructor,
+  kFlushInConstructor,  // denormals, as -ffast-math does
   kGarbleInConstructor,
   kTrapInHost,
   kHangInHost,
@@ -98,6 +104,11 @@ __attribute__((constructor)) void constructor() {
       return;
     case Fault::kThreadInConstructor:
       std::thread(hang).detach();
+      return;
+    case Fault::kFlushInConstructor:
+#if defined(__SSE__)
+      _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
       return;
     case Fault::kGarbleInConstructor:
       for (int fd = 3; fd < 256; ++fd) {
@@ -357,7 +368,7 @@ extern "C" int32_t pavo_plugin_query(
   uint32_t minor = 0;
   const uint32_t major = kFault == Fault::kRefuseVersion ? abi_major + 1 : abi_major;
   const int32_t code = pavo::sdk::negotiate(major, host_min_minor, host_max_minor, &minor, error);
-  if (code != PAVO_OK) {
+  if (code != PAVO_OK && kFault != Fault::kIgnoreVersions) {
     return code;
   }
   if (kFault == Fault::kTrapInQuery) {

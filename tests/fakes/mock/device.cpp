@@ -2,21 +2,25 @@
 
 #include <chrono>
 #include <cinttypes>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "pavo/plugin_helpers.h"
 
+#include "tests/fakes/mock/breaks.h"
 #include "tests/fakes/mock/pages.h"
 
 namespace pavo::mock {
 
-const pavo_plugin_api* inner_api = nullptr;
-
 namespace {
 
 using sdk::fail;
+
+constexpr uint64_t kHostBytes = 64;
 
 // Lets the work at hand, and nobody else, reach some buffers.
 class OpenPages {
@@ -88,6 +92,12 @@ Device::Device(Instance* instance, pavo_device* inner) : instance_(instance), in
   if (instance->options.one_queue == 0) {
     copies_ = std::make_unique<Queue>(latency);
   }
+  if (breaks("leak_thread")) {
+    std::thread([] { std::this_thread::sleep_for(std::chrono::hours(1)); }).detach();
+  } else if (breaks("ignore_no_memory")) {
+    host_memory_ = host_api->alloc(host_api->context, kHostBytes, alignof(std::max_align_t));
+    std::memset(host_memory_, 0, kHostBytes);
+  }
 }
 
 Device::~Device() {
@@ -95,6 +105,9 @@ Device::~Device() {
   copies_.reset();
   runs_.reset();
   inner_api->device_close(inner_);
+  if (host_memory_ != nullptr) {
+    host_api->free(host_api->context, host_memory_, kHostBytes);
+  }
 }
 
 void Device::drain() {
@@ -106,6 +119,11 @@ void Device::drain() {
 
 int32_t Device::create_buffer(int64_t size, int32_t kind, Buffer** out, pavo_error* error) {
   const int64_t total = instance_->options.memory_bytes;
+  if (breaks("take_any_size")) {
+    size = size < 0 ? 0 : size;
+  } else if (breaks("abort_on_size") && size > total) {
+    std::abort();
+  }
   if (kind == PAVO_MEMORY_DEVICE && size > total - used_) {
     return fail(
         error,
@@ -196,10 +214,17 @@ int32_t Device::copy(
     const std::vector<pavo_fence>& signals,
     FaultKind late,
     pavo_error* error) {
+  if (breaks("copy_before_check") && count > 1) {
+    static_cast<void>(copy(regions, 1, {}, {}, FaultKind::kNone, error));
+    drain();
+  }
   for (const pavo_copy_region* r = regions; r != regions + count; ++r) {
     int32_t code = check_side(this, *r, r->src, r->src_host, r->src_offset, r->src_pitch, error);
     if (code == PAVO_OK) {
       code = check_side(this, *r, r->dst, r->dst_host, r->dst_offset, r->dst_pitch, error);
+    }
+    if (code != PAVO_OK && breaks("take_any_copy")) {
+      return copy(nullptr, 0, waits, signals, late, error);
     }
     if (code != PAVO_OK) {
       return code;
@@ -210,6 +235,11 @@ int32_t Device::copy(
     return code;
   }
   std::vector<pavo_copy_region> copied(regions, regions + count);
+  if (breaks("ignore_pitch")) {
+    for (pavo_copy_region& region : copied) {
+      region.dst_pitch = region.row_bytes;
+    }
+  }
   const auto body = [this, copied](pavo_error* failure) {
     OpenPages pages;
     std::vector<pavo_copy_region> inner = copied;
@@ -232,19 +262,19 @@ int32_t Device::copy(
 int32_t Device::submit(Plan* plan, const pavo_submit& submit, FaultKind late, pavo_error* error) {
   const std::vector<pavo_fence> waits(submit.waits, submit.waits + submit.wait_count);
   const std::vector<pavo_fence> signals(submit.signals, submit.signals + submit.signal_count);
-  if (submit.binding_count != plan->tensors) {
+  if (submit.binding_count != plan->graph.tensors.size()) {
     return fail(
         error,
         PAVO_ERROR_INVALID_ARGUMENT,
-        "expected %u bindings, got %u",
-        plan->tensors,
+        "expected %zu bindings, got %u",
+        plan->graph.tensors.size(),
         submit.binding_count);
   }
   const int32_t code = check_fences(waits, signals, error);
   if (code != PAVO_OK) {
     return code;
   }
-  const std::vector<pavo_binding> bindings(submit.bindings, submit.bindings + plan->tensors);
+  const std::vector<pavo_binding> bindings(submit.bindings, submit.bindings + submit.binding_count);
   const pavo_binding workspace = submit.workspace;
   const auto body = [plan, bindings, workspace](pavo_error* failure) {
     OpenPages pages;
@@ -259,7 +289,11 @@ int32_t Device::submit(Plan* plan, const pavo_submit& submit, FaultKind late, pa
     run.binding_count = static_cast<uint32_t>(inner.size());
     run.bindings = inner.data();
     run.workspace = {inner_of(workspace.buffer), workspace.offset};
-    return inner_api->submit(plan->inner, &run, failure);
+    BrokenRun broken(*plan, inner.data(), run.workspace);
+    broken.before();
+    const int32_t done = inner_api->submit(plan->inner, &run, failure);
+    broken.after();
+    return done;
   };
   runs_->push({waits, signals, [this, late, body](pavo_error* failure) {
                  return run(late, body, failure);

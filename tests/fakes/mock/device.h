@@ -16,7 +16,11 @@
 
 namespace pavo::mock {
 
+extern const pavo_host_api* host_api;     // of the program; likewise
 extern const pavo_plugin_api* inner_api;  // of the CPU plugin inside; set by pavo_plugin_query
+
+// Sets both. The CPU plugin's memory are the mock's pages.
+int32_t load_inner(const pavo_host_api* host, pavo_error* error);
 
 struct Options {
   int64_t latency_us = 0;
@@ -51,11 +55,26 @@ struct Buffer {
   bool visible = false;
 };
 
+// What is kept of a plan's graph.
+struct TensorFacts {
+  int32_t role = 0;
+  int32_t rank = 0;
+  int64_t shape[PAVO_MAX_RANK] = {};
+  int64_t stride[PAVO_MAX_RANK] = {};
+  int64_t bytes = 0;  // from the bound address to the end; of pools unknown (0)
+};
+struct GraphFacts {
+  std::vector<TensorFacts> tensors;
+  std::vector<uint32_t> inputs;  // of the first node, those that are there
+  std::vector<uint32_t> outputs;
+};
+
 struct Plan {
   static Plan* of(pavo_plan* handle) { return reinterpret_cast<Plan*>(handle); }
   Device* device = nullptr;
   pavo_plan* inner = nullptr;
-  uint32_t tensors = 0;
+  int64_t workspace_bytes = 0;
+  GraphFacts graph;
 };
 
 class Device {
@@ -95,6 +114,7 @@ class Device {
   std::atomic<bool> lost_{false};
   std::unique_ptr<Queue> runs_;
   std::unique_ptr<Queue> copies_;  // NULL: the same queue
+  void* host_memory_ = nullptr;
 };
 
 }  // namespace pavo::mock

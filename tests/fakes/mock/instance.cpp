@@ -2,6 +2,7 @@
 
 #include "pavo/plugin_helpers.h"
 
+#include "tests/fakes/mock/breaks.h"
 #include "tests/fakes/mock/device.h"
 #include "tests/fakes/mock/options.h"
 
@@ -67,6 +68,9 @@ int32_t take_own(const pavo_value& value, Options* out, Texts* texts, pavo_error
     }
     return PAVO_OK;
   }
+  if (breaks("take_any_option")) {
+    return PAVO_OK;
+  }
   return fail(
       error,
       PAVO_ERROR_INVALID_ARGUMENT,
@@ -123,18 +127,35 @@ int32_t Instance::init(const pavo_values* values, pavo_error* error) {
       make_value("reference", PAVO_VALUE_INT, 1, ""), make_value("threads", PAVO_VALUE_INT, 1, "")};
   std::vector<const pavo_value*> passed = {&defaults[0], &defaults[1]};
   Texts texts;
-  for (uint32_t i = 0; values != nullptr && i < values->count; ++i) {
+  pavo_values given = {};
+  if (values != nullptr && breaks("ignore_tail")) {
+    given = *values;
+  } else if (values != nullptr) {
+    const int32_t code =
+        sdk::read_struct(values, &given, sizeof(pavo_values), "pavo_values", error);
+    if (code != PAVO_OK) {
+      return code;
+    }
+  }
+  for (uint32_t i = 0; i < given.count; ++i) {
     pavo_value value = {};
     int32_t code =
-        sdk::read_struct(values->items[i], &value, sizeof(pavo_value), "pavo_value", error);
+        sdk::read_struct(given.items[i], &value, sizeof(pavo_value), "pavo_value", error);
+    const bool forced = sdk::view(value.key) == "force_variant";
+    if (code == PAVO_OK && forced && breaks("ignore_force")) {
+      continue;
+    }
     if (code == PAVO_OK && passes_through(sdk::view(value.key))) {
-      passed.push_back(values->items[i]);
+      passed.push_back(given.items[i]);
     } else if (code == PAVO_OK) {
       code = take_own(value, &options, &texts, error);
     }
     if (code != PAVO_OK) {
       return code;
     }
+  }
+  if (breaks("leak_host_memory")) {
+    host_api->alloc(host_api->context, 100, 4);
   }
   if (options.devices > kMaxDevices) {
     return fail(error, PAVO_ERROR_INVALID_ARGUMENT, "option devices: expected 0..8");

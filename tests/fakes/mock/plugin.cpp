@@ -1,10 +1,17 @@
 // The table of the mock device. Every entry counts its calls and lets a fault happen first.
 #include "pavo/plugin.h"
 
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "pavo/plugin_helpers.h"
 
+#include "tests/fakes/mock/breaks.h"
 #include "tests/fakes/mock/device.h"
 #include "tests/fakes/mock/options.h"
 #include "tests/fakes/mock/pages.h"
@@ -12,18 +19,10 @@
 PAVO_PLUGIN_NOTE(
     "id=mock\nversion=0.1.0\nvendor=Pavo\nlicense=Apache-2.0\nabi=0.1-1\nkind=other\n");
 
-// The query function of the CPU plugin inside (inner.cpp).
-extern "C" int32_t pavo_mock_inner_query(
-    uint32_t abi_major,
-    uint32_t host_min_minor,
-    uint32_t host_max_minor,
-    const pavo_host_api* host,
-    const pavo_plugin_api** out,
-    pavo_error* error);
-
 namespace {
 
 using pavo::mock::act_on;
+using pavo::mock::breaks;
 using pavo::mock::Buffer;
 using pavo::mock::Device;
 using pavo::mock::FaultKind;
@@ -42,20 +41,6 @@ int32_t call(Instance& instance, const char* name, pavo_error* error, Body&& bod
   int32_t code = PAVO_OK;
   const FaultKind late = act_on(instance.rules.count(name), name, &code, error);
   return code != PAVO_OK ? code : guard(error, [&]() -> int32_t { return body(late); });
-}
-
-void* inner_alloc(void*, uint64_t size, uint64_t alignment) {
-  return Pages::instance().allocate(size, alignment, VisibleScope::active());
-}
-
-void inner_free(void*, void* memory, uint64_t) {
-  Pages::instance().release(memory);
-}
-
-const pavo_host_api* g_host = nullptr;
-
-void inner_log(void*, int32_t level, const char* message, uint64_t size) {
-  g_host->log(g_host->context, level, message, size);
 }
 
 int32_t options(const pavo_option_info* const** out, uint32_t* count, pavo_error* error) {
@@ -84,6 +69,12 @@ void plugin_destroy(pavo_plugin* plugin) {
 int32_t device_count(pavo_plugin* plugin, uint32_t* count, pavo_error* error) {
   return call(*Instance::of(plugin), "device_count", error, [&](FaultKind) {
     *count = static_cast<uint32_t>(Instance::of(plugin)->ids.size());
+    if (breaks("early_thread")) {
+      std::thread([] { std::this_thread::sleep_for(std::chrono::hours(1)); }).detach();
+    } else if (breaks("change_device_list")) {
+      static std::atomic<uint32_t> calls{0};
+      *count = ++calls % 2 == 0 ? 0 : *count;
+    }
     return PAVO_OK;
   });
 }
@@ -109,9 +100,17 @@ int32_t query_nodes(
     pavo_error* error) {
   Instance& instance = *Instance::of(plugin);
   return call(instance, "query_nodes", error, [&](FaultKind) {
-    const int32_t code = inner_api->query_nodes(instance.inner, caps, graph, verdicts, error);
+    const pavo::mock::CutGraph cut(*graph);
+    const pavo_graph* asked = breaks("ignore_tensor_tail") ? cut.get() : graph;
+    std::vector<pavo_verdict> unseen(graph->node_count, *verdicts[0]);
+    std::vector<pavo_verdict*> targets(verdicts, verdicts + graph->node_count);
+    for (uint32_t i = 1; breaks("answer_first_only") && i < graph->node_count; ++i) {
+      targets[i] = &unseen[i];
+    }
+    const int32_t code = inner_api->query_nodes(instance.inner, caps, asked, targets.data(), error);
     for (uint32_t i = 0; code == PAVO_OK && i < graph->node_count; ++i) {
-      instance.rules.apply(*graph, *graph->nodes[i], verdicts[i]);
+      instance.rules.apply(*graph, *graph->nodes[i], targets[i]);
+      pavo::mock::break_verdict(*graph, targets[i]);
     }
     return code;
   });
@@ -137,6 +136,9 @@ int32_t device_open(
     pavo_plugin* plugin, const pavo_string* id, pavo_device** out, pavo_error* error) {
   Instance& instance = *Instance::of(plugin);
   return call(instance, "device_open", error, [&](FaultKind) -> int32_t {
+    if (breaks("print")) {
+      std::puts("the mock was here");
+    }
     for (const std::string& known : instance.ids) {
       if (id != nullptr && pavo::sdk::view(*id) == known) {
         const pavo_string inner_id = pavo::sdk::string("cpu");
@@ -148,7 +150,10 @@ int32_t device_open(
         return code;
       }
     }
-    return fail(error, PAVO_ERROR_NO_DEVICE, "the mock has no such device; it has mock-0 ...");
+    int32_t code =
+        fail(error, PAVO_ERROR_NO_DEVICE, "the mock has no such device; it has mock-0 ...");
+    pavo::mock::break_open_error(out, error, &code);
+    return code;
   });
 }
 
@@ -163,7 +168,7 @@ int32_t device_memory(pavo_device* device, pavo_memory_info* info, pavo_error* e
       return fail(error, PAVO_ERROR_INVALID_ARGUMENT, "expected a whole pavo_memory_info");
     }
     info->total_bytes = own.instance().options.memory_bytes;
-    info->used_bytes = own.used_bytes();
+    info->used_bytes = breaks("count_no_memory") ? 0 : own.used_bytes();
     info->free_bytes = info->total_bytes - info->used_bytes;
     return PAVO_OK;
   });
@@ -172,6 +177,9 @@ int32_t device_memory(pavo_device* device, pavo_memory_info* info, pavo_error* e
 int32_t device_self_test(pavo_device* device, pavo_error* error) {
   Device& own = *Device::of(device);
   return call(own.instance(), "device_self_test", error, [&](FaultKind) {
+    if (breaks("exit_in_self_test")) {
+      std::exit(0);
+    }
     const VisibleScope visible;  // the test of the CPU plugin inside uses no queue
     return inner_api->device_self_test(own.inner(), error);
   });
@@ -224,7 +232,7 @@ int32_t pack(
     if (buffer->pages != nullptr) {
       Pages::instance().close(buffer->pages);
     }
-    return code;
+    return code != PAVO_OK && breaks("take_any_rows") ? PAVO_OK : code;
   });
 }
 
@@ -244,7 +252,8 @@ int32_t timeline_wait(
     pavo_timeline* timeline, uint64_t value, int64_t timeout_ns, pavo_error* error) {
   Timeline& own = *Timeline::of(timeline);
   return call(own.device()->instance(), "timeline_wait", error, [&](FaultKind) {
-    return own.wait(value, timeout_ns, error);
+    const int32_t code = own.wait(value, timeout_ns, error);
+    return code == PAVO_ERROR_TIMEOUT && breaks("never_time_out") ? PAVO_OK : code;
   });
 }
 
@@ -285,8 +294,9 @@ int32_t plan_create(
     auto plan = std::make_unique<Plan>();
     plan->device = &own;
     plan->inner = inner;
-    plan->tensors = graph->tensor_count;
-    for (uint32_t i = 0; i < graph->node_count; ++i) {
+    plan->workspace_bytes = info->workspace_bytes;
+    plan->graph = pavo::mock::facts_of(*graph);
+    for (uint32_t i = 0; !breaks("plan_refused_node") && i < graph->node_count; ++i) {
       pavo_verdict verdict = {};
       verdict.struct_size = sizeof verdict;
       verdict.decision = PAVO_ACCEPT;
@@ -314,6 +324,9 @@ int32_t submit(pavo_plan* plan, const pavo_submit* arguments, pavo_error* error)
     pavo_submit known = {};
     const int32_t code =
         pavo::sdk::read_struct(arguments, &known, sizeof(pavo_submit), "pavo_submit", error);
+    if (breaks("refuse_after_accept")) {
+      return fail(error, PAVO_ERROR_UNSUPPORTED, "the mock has changed its mind");
+    }
     return code == PAVO_OK ? own.submit(Plan::of(plan), known, late, error) : code;
   });
 }
@@ -374,18 +387,7 @@ int32_t pavo_plugin_query(
   if (code != PAVO_OK) {
     return code;
   }
-  static const pavo_host_api inner_host = {
-      sizeof(pavo_host_api),
-      PAVO_ABI_MAJOR,
-      PAVO_ABI_MINOR,
-      0,
-      nullptr,
-      inner_alloc,
-      inner_free,
-      inner_log};
-  g_host = host;
-  const int32_t inner_code =
-      pavo_mock_inner_query(PAVO_ABI_MAJOR, 0, PAVO_ABI_MINOR, &inner_host, &inner_api, error);
+  const int32_t inner_code = pavo::mock::load_inner(host, error);
   static pavo_plugin_api api = make_api(minor);
   *out = inner_code == PAVO_OK ? &api : nullptr;
   return inner_code;
