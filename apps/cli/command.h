@@ -19,5 +19,6 @@ void add_info(CLI::App* app, Action* action);
 void add_doctor(CLI::App* app, Action* action);
 void add_bench(CLI::App* app, Action* action);
 void add_config(CLI::App* app, Action* action);
+void add_conformance(CLI::App* app, Action* action);
 
 }  // namespace pavo::cli

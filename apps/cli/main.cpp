@@ -53,6 +53,7 @@ int run_main(int argc, char** argv) {
   add_bench(&app, &action);
   add_doctor(&app, &action);
   add_config(&app, &action);
+  add_conformance(&app, &action);
   const std::string first_word = argc > 1 ? argv[1] : "";
   if (argc < 2) {
     note("error: expected a command\n\n" + app.help());

@@ -1,0 +1,17 @@
+// The groups of checks, by what they need: the file alone, the loaded file, an instance, a device.
+#pragma once
+
+#include <vector>
+
+#include "tests/conformance/kit.h"
+
+namespace pavo::conformance {
+
+std::vector<Check> file_checks();       // L0: nothing of the plugin runs
+std::vector<Check> load_checks();       // L0: loading and the query
+std::vector<Check> instance_checks();   // L1: options, instances, the device list
+std::vector<Check> device_checks();     // L1: memory, copies, timelines, lack of memory
+std::vector<Check> predicate_checks();  // L2: query_nodes, per op
+std::vector<Check> truth_checks();      // L2: what nodes compute, per op
+
+}  // namespace pavo::conformance

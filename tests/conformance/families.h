@@ -1,0 +1,56 @@
+// Cases of every op, by families: a family fixes types and parameters and leaves the sizes open, so
+// that the kit can go around every bound that a plugin declares.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/ops/op_case.h"
+#include "tests/random.h"
+
+namespace pavo::conformance {
+
+// A size of a case. Values are multiples of `multiple` (a block of the weight type), `least` at
+// least.
+struct Axis {
+  const char* name;
+  int64_t base;  // what it is while others are varied
+  int64_t most;  // larger ones would take too long
+  int64_t multiple = 1;
+  int64_t least = 1;
+};
+
+using Sizes = std::vector<int64_t>;
+
+// A line for each thing that is wrong with the outputs of a run that went well.
+using Judge = std::function<std::vector<std::string>(const test::OpRun& run)>;
+
+struct Family {
+  std::string name;  // "q4_0, bias"
+  std::vector<Axis> axes;
+  std::function<test::OpCase(test::Random& random, const Sizes& sizes)> make;
+  // Works out the result of a case, which takes a while, and gives what says what is wrong with the
+  // outputs of a run; the case must outlive it.
+  std::function<Judge(const test::OpCase& test_case)> judge;
+  // The lengths of the case in its K/V cache, for the range of a verdict; 0: it has none.
+  std::function<int64_t(const Sizes& sizes)> kv_rows;
+  int samples = 20;  // cases with one size changed
+  int mixtures = 4;  // cases with all sizes changed
+};
+
+// Every op of ops.inc has some: a new one without is a compile error.
+std::vector<Family> families_of(int32_t op);
+
+struct OpName {
+  int32_t op;
+  const char* name;
+};
+const std::vector<OpName>& all_ops();
+
+// "T=3 N=5 K=64".
+std::string sizes_text(const Family& family, const Sizes& sizes);
+Sizes base_sizes(const Family& family);
+
+}  // namespace pavo::conformance
