@@ -27,6 +27,10 @@ mkdir -p "$stage/references"
 cp -r build/device/bin "$stage/"
 find "$stage/bin" -type f -exec strip --strip-unneeded {} +
 cp tests/device/* tools/make_tiny_model.py "$stage/"
+# Libraries that a bare machine may lack.
+mkdir "$stage/lib"
+ldd build/device/bin/pavo | awk '/libpcre2|libstdc|libgcc/ {print $3}' |
+  xargs -I{} cp -L {} "$stage/lib/"
 kernel_state() {  # the state of the kernels that the report names
   git ls-files kernels 'plugins/cuda-*' | grep -E '\.(cu|cuh|h|inc|cpp)$' | LC_ALL=C sort |
     tr '\n' '\0' | xargs -0 cat | sha256sum | cut -d' ' -f1

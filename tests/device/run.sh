@@ -17,6 +17,7 @@ logs=$out/logs.txt
 results=$out/results.tsv
 failed=0
 export PAVO_TEST_REFERENCES=$PWD/references
+export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export CUDA_CACHE_MAXSIZE=2147483648
 pavo=bin/pavo
 

@@ -81,6 +81,7 @@ __device__ __forceinline__ float decode_weights(
   const float weight_a = softmax_weight(a, state.largest);
   const float weight_b = softmax_weight(b, state.largest);
   state.sum += warp_reduce<Sum>(weight_a + weight_b);
+  __syncwarp();  // all lanes have read the state
   if (lane == 0) {
     vectors.set_state(i, state);
   }

@@ -106,6 +106,7 @@ __device__ __forceinline__ void prompt_weights(
       sum += scores[i][j];
     }
     state.sum += warp_reduce<Sum, 16>(sum);
+    __syncwarp();  // all lanes have read the state
     if (threadIdx.x % 16 == 0) {
       vectors.set_state(first + i, state);
     }
