@@ -10,7 +10,8 @@ namespace pavo::conformance {
 std::vector<Check> file_checks();       // L0: nothing of the plugin runs
 std::vector<Check> load_checks();       // L0: loading and the query
 std::vector<Check> instance_checks();   // L1: options, instances, the device list
-std::vector<Check> device_checks();     // L1: memory, copies, timelines, lack of memory
+std::vector<Check> device_checks();     // L1: a device and its memory
+std::vector<Check> copy_checks();       // L1: copies and timelines
 std::vector<Check> predicate_checks();  // L2: query_nodes, per op
 std::vector<Check> truth_checks();      // L2: what nodes compute, per op
 

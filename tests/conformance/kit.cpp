@@ -56,6 +56,7 @@ std::vector<Check> all_checks() {
         load_checks(),
         instance_checks(),
         device_checks(),
+        copy_checks(),
         predicate_checks(),
         truth_checks()}) {
     checks.insert(checks.end(), group.begin(), group.end());
