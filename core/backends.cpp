@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "core/log.h"
 #include "core/plugin_call.h"
+#include "core/text.h"
 
 namespace pavo {
 namespace {
@@ -38,55 +40,238 @@ Result<OptionValue> convert(const pavo_option_info& info, const std::string& tex
   return value;
 }
 
-// Plugins that could serve the request, best first, the CPU last.
-Result<std::vector<std::string>> ranked_plugins(
-    const Registry& registry, const BackendRequest& request) {
-  std::vector<std::string> ids;
-  if (request.backend != "auto") {
-    ids.push_back(request.backend);
-  } else {
-    for (const PluginEntry& entry : registry.report().plugins) {
-      const bool listed = std::find(ids.begin(), ids.end(), entry.id()) != ids.end();
-      if (entry.state == PluginState::kReady && entry.id() != kCpuPlugin && !listed) {
-        ids.push_back(entry.id());
-      }
-    }
-  }
-  const PluginEntry* cpu = registry.report().find(kCpuPlugin);
-  const bool cpu_listed = std::find(ids.begin(), ids.end(), kCpuPlugin) != ids.end();
-  if (cpu != nullptr && !cpu_listed) {
-    ids.emplace_back(kCpuPlugin);
-  }
-  if (ids.empty()) {
-    PAVO_RETURN_IF_ERROR(registry.load(kCpuPlugin).status());  // says what was looked for and where
-  }
-  return ids;
-}
-
 struct Candidate {
   std::shared_ptr<PluginInstance> plugin;
-  std::string device;
+  BackendName name;
 };
+
+std::string instead(const std::vector<Candidate>& candidates) {
+  std::string known;
+  for (const Candidate& candidate : candidates) {
+    known += (known.empty() ? "" : ", ") + backend_text(candidate.name);
+  }
+  return "; there are: " + (known.empty() ? "none" : known) + "; `pavo doctor` tells more";
+}
+
+// What is known of backends that the selector means but that cannot serve; empty: nothing.
+std::string why_not(const RegistryReport& report, const std::string& selector) {
+  for (const PluginEntry& entry : report.plugins) {
+    if (entry.facts && selects(selector, entry.backend()) && !entry.reason.empty()) {
+      return entry.id() + " is " + plugin_state_name(entry.state) + ": " + entry.reason;
+    }
+  }
+  for (const DevicePluginPair& pair : report.grid) {
+    const std::string& device = report.driver.devices[pair.device].id;
+    const BackendName name = report.backend(report.plugins[pair.plugin], device);
+    if (!pair.chosen && selects(selector, name)) {
+      return backend_text(name) + ": " + pair.text;
+    }
+  }
+  return {};
+}
+
+Status no_backend(
+    const RegistryReport& report,
+    const std::string& what,
+    const std::string& selector,
+    const std::vector<Candidate>& candidates) {
+  const std::string why = why_not(report, selector);
+  return Status(
+      Code::kNoBackend,
+      what + " '" + printable(selector, 80) + "' cannot serve here: " +
+          (why.empty() ? "no plugin, architecture or device of that name was found" : why) +
+          instead(candidates));
+}
+
+Status nothing_to_run_on(const RegistryReport& report) {
+  std::string text;
+  for (const PluginEntry& entry : report.plugins) {
+    text += "; " + (entry.facts ? entry.id() : entry.path.string()) + " is " +
+            plugin_state_name(entry.state) + (entry.reason.empty() ? "" : ": " + entry.reason);
+  }
+  for (const SearchPlace& place : report.places) {
+    text += report.plugins.empty() ? "; looked in " + place.path.string() : "";
+  }
+  return Status(
+      Code::kNoBackend,
+      "no backend can run it" + (text.empty() ? "; no folder was searched" : text) +
+          "; `pavo doctor` tells more");
+}
+
+// Ids of the plugins that could serve the request: each but for a named one is ready.
+std::vector<std::string> useful_plugins(const Registry& registry, const std::string& backend) {
+  std::vector<std::string> named;
+  std::vector<std::string> ready;
+  for (const PluginEntry& entry : registry.report().plugins) {
+    const auto add = [&](std::vector<std::string>* ids) {
+      if (std::find(ids->begin(), ids->end(), entry.id()) == ids->end()) {
+        ids->push_back(entry.id());
+      }
+    };
+    if (entry.state != PluginState::kRejected && selects(backend, entry.backend())) {
+      add(&named);
+    }
+    if (entry.state == PluginState::kReady ||
+        (entry.state == PluginState::kIdle && entry.facts->note.kind == PluginKind::kCpu)) {
+      add(&ready);
+    }
+  }
+  if (!named.empty() && std::find(named.begin(), named.end(), kCpuPlugin) == named.end() &&
+      registry.report().find(kCpuPlugin) != nullptr) {
+    named.emplace_back(kCpuPlugin);
+  }
+  return named.empty() ? ready : named;
+}
+
+// Where options of a plugin were set: one of them, or all ("").
+std::string source_of(
+    const BackendRequest& request, const std::string& plugin, const std::string& option = {}) {
+  std::string text;
+  for (const auto& [key, value] : request.plugin_options.at(plugin)) {
+    const auto source = request.option_sources.find(plugin + "." + key);
+    const bool asked = option.empty() || option == key;
+    if (asked && source != request.option_sources.end() &&
+        text.find(source->second) == std::string::npos) {
+      text += (text.empty() ? "" : ", ") + source->second;
+    }
+  }
+  return text;
+}
+
+// An instance with the request's options for it.
+Result<std::shared_ptr<PluginInstance>> instance_of(
+    const Registry& registry, const BackendRequest& request, const std::string& id) {
+  PAVO_ASSIGN_OR_RETURN(const LoadedPlugin* loaded, registry.load(id));
+  const auto options = request.plugin_options.find(id);
+  if (options == request.plugin_options.end()) {
+    return PluginInstance::create(loaded->api, {});
+  }
+  const auto with_source = [](const Status& status, const std::string& source) {
+    const bool users = status.code() == Code::kInvalidArgument && !source.empty();
+    return users ? status.with_context(source) : status;
+  };
+  std::vector<OptionValue> values;
+  std::vector<std::string> faults;
+  for (const auto& [key, text] : options->second) {
+    auto value = convert_options(loaded->api, {{key, text}});
+    if (value.ok()) {
+      values.push_back(std::move(value->front()));
+    } else if (value.status().code() != Code::kInvalidArgument) {
+      return value.status();
+    } else {
+      faults.push_back(with_source(value.status(), source_of(request, id, key)).message());
+    }
+  }
+  if (!faults.empty()) {
+    return Status(Code::kInvalidArgument, join(faults, "\n"));
+  }
+  auto instance = PluginInstance::create(loaded->api, std::move(values));
+  return instance.ok() ? std::move(instance)
+                       : with_source(instance.status(), source_of(request, id));
+}
+
+// Adds the plugin's devices that it may use.
+Status add_candidates(
+    const Registry& registry,
+    const BackendRequest& request,
+    const std::string& id,
+    std::vector<Candidate>* candidates) {
+  PAVO_ASSIGN_OR_RETURN(auto plugin, instance_of(registry, request, id));
+  PAVO_ASSIGN_OR_RETURN(const auto infos, plugin->devices());
+  const RegistryReport& report = registry.report();
+  const PluginEntry& entry = *report.find(id);  // it was loaded
+  for (const PluginInstance::DeviceInfo& info : infos) {
+    BackendName name = report.backend(entry, info.id);
+    const pavo_value* architecture = find_value(info.caps, PAVO_CAP_ARCH);
+    if (name.architecture.empty() && architecture != nullptr &&
+        architecture->type == PAVO_VALUE_STRING) {
+      name.architecture = std::string(view(architecture->string_value));
+    }
+    // A plugin also lists what is another one's, or what its self-test failed on.
+    if (report.may_use(entry, info.id) && registry.policy().refusal(name).empty()) {
+      candidates->push_back({plugin, std::move(name)});
+    }
+  }
+  return Status();
+}
 
 // In the order in which the devices were named; every name must be there.
 Result<std::vector<Candidate>> pick_named(
-    const std::vector<Candidate>& candidates, const std::vector<std::string>& names) {
+    const RegistryReport& report,
+    const std::vector<Candidate>& candidates,
+    const std::vector<std::string>& names) {
   std::vector<Candidate> picked;
+  const auto is_picked = [&picked](const Candidate& candidate) {
+    return std::any_of(picked.begin(), picked.end(), [&](const Candidate& other) {
+      return other.plugin == candidate.plugin && other.name.device == candidate.name.device;
+    });
+  };
   for (const std::string& name : names) {
-    const auto found = std::find_if(
-        candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.device == name; });
-    if (found == candidates.end()) {
-      std::string known;
-      for (const Candidate& candidate : candidates) {
-        known += (known.empty() ? "" : ", ") + candidate.device;
+    bool found = false;
+    for (const Candidate& candidate : candidates) {
+      if (selects(name, candidate.name)) {
+        found = true;
+        if (!is_picked(candidate)) {
+          picked.push_back(candidate);
+        }
       }
-      return Status(
-          Code::kNoBackend,
-          "device '" + name + "' is not there; there are: " + (known.empty() ? "none" : known));
     }
-    picked.push_back(*found);
+    if (!found) {
+      return no_backend(report, "device", name, candidates);
+    }
   }
   return picked;
+}
+
+// All that the request may use, best first.
+Result<std::vector<Candidate>> ranked_candidates(
+    const Registry& registry, const BackendRequest& request) {
+  const RegistryReport& report = registry.report();
+  const bool named = request.backend != "auto";
+  std::vector<Candidate> candidates;
+  for (const std::string& id : useful_plugins(registry, request.backend)) {
+    const Status added = add_candidates(registry, request, id, &candidates);
+    if (!added.ok() && (named || added.code() == Code::kInvalidArgument)) {
+      return added;
+    }
+    if (!added.ok()) {
+      log_warn("goes on without plugin " + id + ": " + added.message());
+    }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
+    return registry.policy().rank_of(a.name) < registry.policy().rank_of(b.name);
+  });
+  if (!named) {
+    return candidates;
+  }
+  const auto of_backend = [&](const Candidate& c) { return selects(request.backend, c.name); };
+  const auto rest = std::stable_partition(candidates.begin(), candidates.end(), of_backend);
+  if (rest == candidates.begin()) {
+    return no_backend(report, "backend", request.backend, candidates);
+  }
+  // Of the others only the CPU stays, which runs what the backend refuses.
+  candidates.erase(
+      std::remove_if(
+          rest, candidates.end(), [](const Candidate& c) { return c.name.plugin != kCpuPlugin; }),
+      candidates.end());
+  return candidates;
+}
+
+void warn_of_strange_options(const RegistryReport& report, const BackendRequest& request) {
+  std::vector<std::string> ids;
+  for (const PluginEntry& entry : report.plugins) {
+    if (entry.facts) {
+      ids.push_back(entry.id());
+    }
+  }
+  for (const auto& [plugin, options] : request.plugin_options) {
+    const std::string nearest = nearest_name(plugin, ids);
+    if (std::find(ids.begin(), ids.end(), plugin) == ids.end() && !nearest.empty()) {
+      log_warn(
+          "options of a plugin '" + printable(plugin, 80) + "' (" + source_of(request, plugin) +
+          "), which is not here; did you mean '" + nearest + "'?");
+    }
+  }
 }
 
 }  // namespace
@@ -107,13 +292,16 @@ Result<std::vector<OptionValue>> convert_options(
     const auto* found = std::find_if(
         infos, end, [&key = key](const pavo_option_info* info) { return view(info->key) == key; });
     if (found == end) {
-      std::string known;
+      std::vector<std::string> known;
       for (uint32_t i = 0; i < count; ++i) {
-        known += (i == 0 ? "" : ", ") + std::string(view(infos[i]->key));
+        known.emplace_back(view(infos[i]->key));
       }
+      const std::string nearest = nearest_name(key, known);
       return Status(
           Code::kInvalidArgument,
-          "plugin " + plugin + " has no option '" + key + "'; it has: " + known);
+          "plugin " + plugin + " has no option '" + key + "'" +
+              "; it has: " + (known.empty() ? "none" : join(known, ", ")) +
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
     }
     Result<OptionValue> value = convert(**found, text);
     if (!value.ok()) {
@@ -126,44 +314,44 @@ Result<std::vector<OptionValue>> convert_options(
 
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const Registry& registry, const BackendRequest& request) {
-  PAVO_ASSIGN_OR_RETURN(const std::vector<std::string> ids, ranked_plugins(registry, request));
-  std::vector<Candidate> candidates;
-  for (const std::string& id : ids) {
-    PAVO_ASSIGN_OR_RETURN(const LoadedPlugin* loaded, registry.load(id));
-    const auto options = request.plugin_options.find(id);
-    std::vector<OptionValue> values;
-    if (options != request.plugin_options.end()) {
-      PAVO_ASSIGN_OR_RETURN(values, convert_options(loaded->api, options->second));
-    }
-    PAVO_ASSIGN_OR_RETURN(auto plugin, PluginInstance::create(loaded->api, std::move(values)));
-    PAVO_ASSIGN_OR_RETURN(const auto infos, plugin->devices());
-    const PluginEntry& entry = *registry.report().find(id);  // it was loaded
-    const size_t before = candidates.size();
-    for (const PluginInstance::DeviceInfo& info : infos) {
-      // A plugin also lists what is another one's, or what its self-test failed on.
-      if (registry.report().may_use(entry, info.id)) {
-        candidates.push_back({plugin, info.id});
-      }
-    }
-    if (candidates.size() == before && id == request.backend) {
-      return Status(
-          Code::kNoBackend,
-          "backend '" + id + "' has no device on this machine" +
-              (entry.reason.empty() ? "" : ": " + entry.reason) + "; `pavo doctor` tells more");
-    }
+  const RegistryReport& report = registry.report();
+  warn_of_strange_options(report, request);
+  PAVO_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, ranked_candidates(registry, request));
+  if (candidates.empty()) {
+    return nothing_to_run_on(report);
   }
   if (!request.devices.empty()) {
-    PAVO_ASSIGN_OR_RETURN(candidates, pick_named(candidates, request.devices));
+    PAVO_ASSIGN_OR_RETURN(candidates, pick_named(report, candidates, request.devices));
+  }
+  for (const std::string& selector : registry.policy().require) {
+    if (std::none_of(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
+          return selects(selector, candidate.name);
+        })) {
+      return no_backend(report, "required backend", selector, candidates);
+    }
   }
   std::vector<std::unique_ptr<Device>> devices;
   for (Candidate& candidate : candidates) {
-    PAVO_ASSIGN_OR_RETURN(auto device, Device::open(candidate.plugin, candidate.device));
+    PAVO_ASSIGN_OR_RETURN(auto device, Device::open(candidate.plugin, candidate.name.device));
     devices.push_back(std::move(device));
   }
-  if (devices.empty()) {
-    return Status(Code::kNoBackend, "no device to run on; `pavo doctor` tells why");
-  }
   return devices;
+}
+
+Status check_plugin_options(
+    const Registry& registry, const BackendRequest& request, std::vector<std::string>* unchecked) {
+  std::vector<std::string> faults;
+  for (const auto& [plugin, options] : request.plugin_options) {
+    const auto instance = instance_of(registry, request, plugin);
+    if (!instance.ok() && instance.status().code() == Code::kInvalidArgument) {
+      faults.push_back(instance.status().message());
+    } else if (!instance.ok()) {
+      unchecked->push_back(
+          "options of plugin " + printable(plugin, 80) + " (" + source_of(request, plugin) +
+          ") are not checked: " + instance.status().message());
+    }
+  }
+  return faults.empty() ? Status() : Status(Code::kInvalidArgument, join(faults, "\n"));
 }
 
 }  // namespace pavo

@@ -13,22 +13,30 @@
 namespace pavo {
 
 struct BackendRequest {
-  // Plugin id, or "auto": every plugin that serves a device here, the CPU last.
+  // A selector (core/backend_policy.h), or "auto": every plugin that serves a device here.
   std::string backend = "auto";
-  // Device ids; empty: all. Their order is the rank.
+  // Selectors; empty: all. Their order is the rank.
   std::vector<std::string> devices;
   // Options by plugin id, as text; converted by the types that the plugin states.
   std::map<std::string, std::map<std::string, std::string>> plugin_options;
+  // For messages, by "<plugin>.<option>": where an option was set. May lack any.
+  std::map<std::string, std::string> option_sources;
 };
 
-// What was named is opened or the call fails with kNoBackend and what there is instead; nothing is
-// replaced silently. The CPU plugin, if there is one, always comes last as the fallback, unless
-// devices were named without it.
+// The devices in order of preference: as `devices` names them, else by the registry's policy, the
+// CPU plugin last as the fallback unless it is ranked. What was named or required is opened or the
+// call fails with kNoBackend and what there is instead; nothing is replaced silently. "auto" goes
+// on, with a warning, without a plugin that cannot be loaded.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const Registry& registry, const BackendRequest& request);
 
 // Text options as typed ones. kInvalidArgument names the key, what it takes and what it got.
 Result<std::vector<OptionValue>> convert_options(
     const pavo_plugin_api* api, const std::map<std::string, std::string>& options);
+
+// Has every plugin check its options. kInvalidArgument: one line for each plugin that does not take
+// them, with the source. *unchecked: a line for each plugin that is not here or cannot be loaded.
+Status check_plugin_options(
+    const Registry& registry, const BackendRequest& request, std::vector<std::string>* unchecked);
 
 }  // namespace pavo

@@ -19,6 +19,10 @@ std::string quoted(const std::string& text) {
   return "'" + text + "'";
 }
 
+std::string placed(const std::string& source, uint32_t column) {
+  return column == 0 ? source : source + ":" + std::to_string(column);
+}
+
 std::string suggestion(const std::string& name) {
   StringList names;
   for (const ConfigKey& key : config_schema()) {
@@ -39,7 +43,12 @@ class Merger {
 
  private:
   void fail(const RawSetting& raw, const std::string& text) {
-    errors_.push_back(raw.source + ": " + raw.key + ": " + text);
+    errors_.push_back(placed(raw.source, raw.value_column) + ": " + raw.key + ": " + text);
+  }
+  void fail_unknown(const RawSetting& raw) {
+    errors_.push_back(
+        placed(raw.source, raw.key_column) + ": unknown setting " + quoted(raw.key) +
+        suggestion(raw.key));
   }
   // False, with an error, if the text is none that the key takes.
   bool check(const ConfigKey& key, const RawSetting& raw, const std::string& text);
@@ -64,7 +73,11 @@ bool Merger::check(const ConfigKey& key, const RawSetting& raw, const std::strin
   if (key.choices != nullptr) {
     const StringList choices = split(key.choices, ',');
     if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-      fail(raw, "expected " + config_type_text(key) + ", got " + quoted(text));
+      const std::string nearest = nearest_name(text, choices);
+      fail(
+          raw,
+          "expected " + config_type_text(key) + ", got " + quoted(text) +
+              (nearest.empty() ? "" : "; did you mean " + quoted(nearest) + "?"));
       return false;
     }
   }
@@ -168,7 +181,7 @@ void Merger::apply_plugin_option(const RawSetting& raw) {
   const StringList parts = split(raw.key, '.');  // plugin, id, option
   const std::optional<std::string> value = option_text(raw);
   if (parts.size() != 3 || parts[1].empty() || parts[2].empty()) {
-    errors_.push_back(raw.source + ": unknown setting " + quoted(raw.key) + suggestion(raw.key));
+    fail_unknown(raw);
   } else if (!value) {
     fail(raw, "expected an integer, a number, a text, true or false; got " + raw_text(raw.value));
   } else {
@@ -182,7 +195,7 @@ void Merger::apply(const RawSetting& raw) {
   } else if (raw.key.starts_with("plugin.")) {
     apply_plugin_option(raw);
   } else {
-    errors_.push_back(raw.source + ": unknown setting " + quoted(raw.key) + suggestion(raw.key));
+    fail_unknown(raw);
   }
 }
 

@@ -40,10 +40,13 @@ struct PluginOption {
 struct Config {
   // Places to look for plugins, of every source that names some, strongest source first.
   std::vector<Setting<std::string>> plugin_path;
-  Setting<std::vector<std::string>> plugin_allow;  // ids; empty: all
-  Setting<std::vector<std::string>> plugin_deny;
-  Setting<std::string> backend;               // "auto" or a plugin id
-  Setting<std::vector<std::string>> devices;  // device ids; empty: all
+  // Selectors of core/backend_policy.h.
+  Setting<std::vector<std::string>> backends_allow;  // empty: all
+  Setting<std::vector<std::string>> backends_deny;
+  Setting<std::vector<std::string>> backends_rank;
+  Setting<std::vector<std::string>> backends_require;
+  Setting<std::string> backend;               // "auto" or a selector
+  Setting<std::vector<std::string>> devices;  // selectors; empty: all
   Setting<std::string> kv_type;               // "K" or "K,V", names of pavo_type_name
   Setting<int64_t> context;                   // rows of K/V; 0: chosen for the job
   Setting<int64_t> threads;                   // of the CPU plugin; 0: its choice

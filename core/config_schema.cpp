@@ -66,28 +66,45 @@ const std::array kSchema = {
         .check = check_not_empty,
         .separator = ':'},
     ConfigKey{
-        .name = "plugin.allow",
-        .field = &Config::plugin_allow,
-        .fallback = "",
-        .help = "ids of the plugins that may be loaded; none given: all",
-        .check = check_not_empty},
-    ConfigKey{
-        .name = "plugin.deny",
-        .field = &Config::plugin_deny,
-        .fallback = "",
-        .help = "ids of plugins that are never loaded; wins over plugin.allow",
-        .check = check_not_empty},
-    ConfigKey{
         .name = "backend",
         .field = &Config::backend,
         .fallback = "auto",
-        .help = "plugin that runs the model; one named here is never replaced silently",
+        .help =
+            "backend that runs the model, the CPU helping out; never replaced silently. `auto`: "
+            "all, the best first",
         .check = check_not_empty},
     ConfigKey{
         .name = "devices",
         .field = &Config::devices,
         .fallback = "",
-        .help = "ids of the devices to use, in order of preference; none given: all",
+        .help = "backends to use, no others, in order of preference; none given: all. Each must be "
+                "there",
+        .check = check_not_empty},
+    ConfigKey{
+        .name = "backends.allow",
+        .field = &Config::backends_allow,
+        .fallback = "",
+        .help = "backends that may be used, the CPU's too; none given: all",
+        .check = check_not_empty},
+    ConfigKey{
+        .name = "backends.deny",
+        .field = &Config::backends_deny,
+        .fallback = "",
+        .help = "backends that are never used; wins over backends.allow",
+        .check = check_not_empty},
+    ConfigKey{
+        .name = "backends.rank",
+        .field = &Config::backends_rank,
+        .fallback = "",
+        .help =
+            "order of preference, best first; also decides which of two plugins serves a device. "
+            "What is not named comes after, the CPU last",
+        .check = check_not_empty},
+    ConfigKey{
+        .name = "backends.require",
+        .field = &Config::backends_require,
+        .fallback = "",
+        .help = "each must be used, or the program ends with exit code 4 and what there is instead",
         .check = check_not_empty},
     ConfigKey{
         .name = "kv_type",
@@ -221,8 +238,10 @@ std::string config_reference() {
       "environment variable, the user file (`$XDG_CONFIG_HOME/pavo/config.toml`, usually\n"
       "`~/.config/pavo/config.toml`; `--config FILE` or `PAVO_CONFIG` names another), the system\n"
       "file (`/etc/pavo/config.toml`), the default. Only `plugin.path` adds up: the folders of\n"
-      "all sources are searched in that order. `pavo config check` prints every value and where\n"
-      "it came from. An unknown key in a file is an error; so is a value out of range.\n\n"
+      "all sources are searched in that order. `pavo config show` prints every value and where\n"
+      "it came from; `pavo config check` tells every fault, also of the options of plugins, and\n"
+      "`pavo config check FILE` those of one file. An unknown key in a file is an error; so is a\n"
+      "value out of range.\n\n"
       "| Key in a file | Variable | Type | Default | Meaning |\n"
       "| --- | --- | --- | --- | --- |\n";
   for (const ConfigKey& key : kSchema) {
@@ -232,7 +251,22 @@ std::string config_reference() {
   }
   text +=
       "\nIn a variable the elements of a list are separated by commas; by colons in\n"
-      "`PAVO_PLUGIN_PATH`, by semicolons in `PAVO_PLACE`.\n\n"
+      "`PAVO_PLUGIN_PATH`, by semicolons in `PAVO_PLACE`. `--set KEY=VALUE` sets any key for one\n"
+      "run, with the text that a variable would have.\n\n"
+      "## Naming backends\n\n"
+      "A backend is a plugin on a device. `backend`, `devices` and `backends.*` name backends by\n"
+      "any of these, with a `*` at the end for any rest; `pavo doctor` lists them all:\n\n"
+      "| Named by | For example |\n"
+      "| --- | --- |\n"
+      "| plugin | `cuda-sm61`, `cpu`, `cuda-*`; the kinds `cuda`, `cpu`, `other` |\n"
+      "| architecture of the device | `sm_61`, `sm_7*` |\n"
+      "| id of the device | `GPU-8a4c...` as `nvidia-smi -L` prints it, `cpu` |\n\n"
+      "```toml\n"
+      "[backends]\n"
+      "rank = [\"sm_70\", \"sm_60\"]      # the V100 before the P100, then the rest\n"
+      "deny = [\"GPU-8a4c*\"]            # the card that drives the screen\n"
+      "require = [\"sm_70\"]             # do not start without it\n"
+      "```\n\n"
       "## Options of plugins\n\n"
       "A table `[plugin.<id>]` holds options of one plugin, which checks them itself; `pavo "
       "doctor`\n"

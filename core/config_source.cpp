@@ -50,16 +50,36 @@ RawValue raw_value(const toml::node& node) {
   }
 }
 
+// True if keys of the schema, or options of a plugin, can stand in a table of this name.
+bool is_known_table(const std::string& dotted) {
+  const auto keys = config_schema();
+  return (dotted.starts_with("plugin.") && dotted.find('.', 7) == std::string::npos) ||
+         std::any_of(keys.begin(), keys.end(), [&](const ConfigKey& key) {
+           return std::string_view(key.name).starts_with(dotted + ".");
+         });
+}
+
 // Depth first, so that keys come out dotted; tables nest no deeper than the parser allows.
 void flatten(
     const toml::table& table, const std::string& prefix, const std::string& name, RawSource* out) {
   for (const auto& [key, node] : table) {
     const std::string dotted = prefix + std::string(key.str());
-    if (const toml::table* inner = node.as_table(); inner != nullptr) {
+    const toml::table* inner = node.as_table();
+    if (inner != nullptr && inner->empty() && is_known_table(dotted)) {
+      continue;  // all of it is commented out
+    }
+    if (inner != nullptr && !inner->empty()) {
       flatten(*inner, dotted + ".", name, out);
     } else {
-      const std::string source = name + ":" + std::to_string(key.source().begin.line);
-      out->settings.push_back({dotted, raw_value(node), source});
+      const auto& place = key.source().begin;
+      const auto& value_place = node.source().begin;
+      out->settings.push_back(
+          {dotted,
+           raw_value(node),
+           name + ":" + std::to_string(place.line),
+           false,
+           place.column,
+           value_place.line == place.line ? value_place.column : place.column});
     }
   }
 }
@@ -98,8 +118,9 @@ RawSource read_config_file(ConfigOrigin origin, const std::string& path, bool re
   }
   const toml::parse_result parsed = toml::parse_file(path);
   if (!parsed) {
+    const auto& place = parsed.error().source().begin;
     out.errors.push_back(
-        label + ":" + std::to_string(parsed.error().source().begin.line) +
+        label + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) +
         ": not valid TOML: " + std::string(parsed.error().description()));
     return out;
   }

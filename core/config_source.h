@@ -19,8 +19,11 @@ using RawValue =
 struct RawSetting {
   std::string key;  // dotted
   RawValue value;
-  std::string source;
+  std::string source;    // "user file /home/a/x.toml:12"
   bool untyped = false;  // the value is a text that stands for any type
+  // In a file, of the key and of the value, from 1; 0 elsewhere.
+  uint32_t key_column = 0;
+  uint32_t value_column = 0;
 };
 
 struct RawSource {

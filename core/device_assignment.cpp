@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -94,22 +95,22 @@ class Assignment {
         continue;
       }
       entry.devices.clear();
-      if (options_.backend != "auto" && options_.backend != entry.id()) {
-        entry.state = PluginState::kIdle;
-        entry.reason = "backend '" + options_.backend + "' was asked for";
-        continue;
-      }
       cuda_.push_back(i);
       notes.push_back(entry.facts->note);
     }
     std::vector<SelectionVeto> vetoes;
-    for (const auto& [pair, reason] : vetoes_) {
-      const auto at = std::find(cuda_.begin(), cuda_.end(), pair.second);
-      if (at != cuda_.end()) {
-        vetoes.push_back({pair.first, static_cast<size_t>(at - cuda_.begin()), reason});
+    for (size_t d = 0; d < report_.driver.devices.size(); ++d) {
+      for (size_t p = 0; p < cuda_.size(); ++p) {
+        if (std::string reason = objection(d, cuda_[p]); !reason.empty()) {
+          vetoes.push_back({d, p, std::move(reason)});
+        }
       }
     }
-    selection_ = select_devices(report_.driver.devices, report_.driver.version, notes, vetoes);
+    const auto rank = [this](size_t d, size_t p) {
+      return options_.policy.rank_of(backend(d, cuda_[p]));
+    };
+    selection_ =
+        select_devices(report_.driver.devices, report_.driver.version, notes, vetoes, rank);
     for (size_t d = 0; d < selection_.owners.size(); ++d) {
       if (selection_.owners[d]) {
         report_.plugins[cuda_[*selection_.owners[d]]].devices.push_back(device(d).id);
@@ -118,6 +119,23 @@ class Assignment {
     for (const size_t index : cuda_) {
       set_state(index);
     }
+  }
+
+  BackendName backend(size_t d, size_t plugin) const {
+    return report_.backend(report_.plugins[plugin], device(d).id);
+  }
+
+  // Why the plugin must not have the device: it failed there, or the user said so; else empty.
+  std::string objection(size_t d, size_t plugin) const {
+    const BackendName name = backend(d, plugin);
+    if (options_.backend != "auto" && !selects(options_.backend, name)) {
+      return "backend '" + options_.backend + "' was asked for";
+    }
+    if (std::string refusal = options_.policy.refusal(name); !refusal.empty()) {
+      return refusal;
+    }
+    const auto veto = vetoes_.find({d, plugin});
+    return veto != vetoes_.end() ? veto->second : std::string();
   }
 
   void set_state(size_t plugin) const {
@@ -130,8 +148,10 @@ class Assignment {
     }
     entry.reason = report_.driver.devices.empty() ? report_.driver.absence
                                                   : "it serves none of the devices here";
-    for (const auto& [pair, reason] : vetoes_) {
-      entry.reason = pair.second == plugin ? reason : entry.reason;
+    for (size_t d = 0; d < report_.driver.devices.size(); ++d) {
+      if (std::string reason = objection(d, plugin); !reason.empty()) {
+        entry.reason = std::move(reason);
+      }
     }
   }
 
@@ -239,7 +259,14 @@ class Assignment {
 
   // Devices of plugins that are not for CUDA are those that they list themselves.
   void own_other_devices() {
-    for (PluginEntry& entry : report_.plugins) {
+    std::vector<size_t> order(report_.plugins.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+      return options_.policy.rank_of(report_.plugins[a].backend()) <
+             options_.policy.rank_of(report_.plugins[b].backend());
+    });
+    for (const size_t index : order) {
+      PluginEntry& entry = report_.plugins[index];
       const bool known = entry.probe && entry.probe->outcome == ProbeOutcome::kOk;
       if (entry.state == PluginState::kRejected) {
         continue;
@@ -256,6 +283,10 @@ class Assignment {
         if (!probed.fault.empty()) {
           fault = probed.id + ": " + probed.fault;
           entry.warnings.push_back(fault);
+        } else if (const std::string refusal =
+                       options_.policy.refusal(report_.backend(entry, probed.id));
+                   !refusal.empty()) {
+          fault = probed.id + ": " + refusal;
         } else if (owned(probed.id)) {
           fault = probed.id + " is served by an earlier plugin";
           entry.warnings.push_back(fault);

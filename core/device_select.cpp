@@ -123,12 +123,18 @@ CodeVerdict match_code(const PluginNote& note, const CudaDevice& device, int32_t
       ptx->name + " PTX on a " + chip + " chip, compiled at first use: runs, not tuned"};
 }
 
+std::string architecture_of(const CudaDevice& device) {
+  return "sm_" + std::to_string(device.capability);
+}
+
 Selection select_devices(
     const std::vector<CudaDevice>& devices,
     int32_t driver_version,
     const std::vector<PluginNote>& plugins,
-    const std::vector<SelectionVeto>& vetoes) {
+    const std::vector<SelectionVeto>& vetoes,
+    const SelectionRank& rank) {
   Selection selection;
+  const auto rank_of = [&](size_t d, size_t p) { return rank ? rank(d, p) : 0; };
   for (size_t d = 0; d < devices.size(); ++d) {
     const size_t row = selection.grid.size();
     std::optional<size_t> owner;
@@ -143,7 +149,12 @@ Selection select_devices(
       if (veto != nullptr && cell.verdict.match != CodeMatch::kRefused) {
         cell.text = veto->reason;
       }
-      if (usable && (!owner || better(cell.verdict, selection.grid[row + *owner].verdict))) {
+      if (usable && owner) {
+        const size_t ranked = rank_of(d, p);
+        const size_t before = rank_of(d, *owner);
+        const CodeVerdict& held = selection.grid[row + *owner].verdict;
+        owner = ranked < before || (ranked == before && better(cell.verdict, held)) ? p : *owner;
+      } else if (usable) {
         owner = p;
       }
       selection.grid.push_back(std::move(cell));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,12 +53,19 @@ struct Selection {
   std::vector<std::optional<size_t>> owners;  // per device: index of its plugin
 };
 
+// "sm_61": what settings and caps call the device's architecture.
+std::string architecture_of(const CudaDevice& device);
+
+// What the user prefers; smaller is better.
+using SelectionRank = std::function<size_t(size_t device, size_t plugin)>;
+
 // plugins: notes of kind cuda in order of preference among equals. One owner per device: the best
-// match, then the nearest target, then the first.
+// rank, then the best match, then the nearest target, then the first.
 Selection select_devices(
     const std::vector<CudaDevice>& devices,
     int32_t driver_version,
     const std::vector<PluginNote>& plugins,
-    const std::vector<SelectionVeto>& vetoes = {});
+    const std::vector<SelectionVeto>& vetoes = {},
+    const SelectionRank& rank = {});
 
 }  // namespace pavo

@@ -103,6 +103,7 @@ void take_result(const json& result, ProbeResult* out) {
       out->devices.push_back(
           {text_at(device, probe::kId),
            text_at(device, probe::kName),
+           text_at(device, probe::kArchitecture),
            bool_at(device, probe::kTested),
            text_at(device, probe::kMessage)});
     }

@@ -23,6 +23,7 @@ const char* probe_outcome_name(ProbeOutcome outcome);
 struct ProbedDevice {
   std::string id;
   std::string name;
+  std::string architecture;  // the cap "arch"; empty: the plugin does not say
   bool tested = false;
   std::string fault;  // one line; empty if the self-test passed or was not asked for
 };

@@ -54,6 +54,7 @@ json to_json(const ProbeResult& result) {
     devices.push_back(
         {{"id", device.id},
          {"name", device.name},
+         {"arch", device.architecture},
          {"tested", device.tested},
          {"fault", device.fault}});
   }
@@ -73,7 +74,11 @@ ProbeResult from_json(const json& value) {
   result.device_at_fault = value.at("device_at_fault");
   for (const json& device : value.at("devices")) {
     result.devices.push_back(
-        {device.at("id"), device.at("name"), device.at("tested"), device.at("fault")});
+        {device.at("id"),
+         device.at("name"),
+         device.at("arch"),
+         device.at("tested"),
+         device.at("fault")});
   }
   result.cached = true;
   return result;

@@ -3,7 +3,7 @@
 // {"stage": TEXT, "device": ID} before each step, so that a crash has a place (device: if it is
 // about one); at last
 // {"result": {"ok": bool, "message": TEXT, "warnings": [TEXT], "devices": [
-//     {"id": TEXT, "name": TEXT, "tested": bool, "message": TEXT}]}}
+//     {"id": TEXT, "name": TEXT, "arch": TEXT, "tested": bool, "message": TEXT}]}}
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace pavo::probe {
 
 // Part of the cache key: raise it when an old answer would mislead.
-inline constexpr int32_t kProtocol = 1;
+inline constexpr int32_t kProtocol = 2;
 
 inline constexpr char kStage[] = "stage";
 inline constexpr char kStageDevice[] = "device";
@@ -22,6 +22,7 @@ inline constexpr char kWarnings[] = "warnings";
 inline constexpr char kDevices[] = "devices";
 inline constexpr char kId[] = "id";
 inline constexpr char kName[] = "name";
+inline constexpr char kArchitecture[] = "arch";
 inline constexpr char kTested[] = "tested";
 
 inline constexpr char kOptionResultFd[] = "--result-fd";

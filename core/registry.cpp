@@ -17,18 +17,6 @@ std::string range_text(uint32_t major, uint32_t low, uint32_t high) {
          std::to_string(high);
 }
 
-// Why the user does not want the plugin; empty if it is welcome.
-std::string policy_refusal(const PluginNote& note, const RegistryOptions& options) {
-  const auto matches = [&](const std::string& name) { return name_matches(name, note); };
-  if (std::any_of(options.deny.begin(), options.deny.end(), matches)) {
-    return "denied by configuration";
-  }
-  if (!options.allow.empty() && std::none_of(options.allow.begin(), options.allow.end(), matches)) {
-    return "not among the allowed plugins";
-  }
-  return {};
-}
-
 // What the file alone tells against a plugin; empty if nothing does.
 std::string note_fault(const PluginFileFacts& facts) {
   const PluginNote& note = facts.note;
@@ -45,7 +33,7 @@ std::string note_fault(const PluginFileFacts& facts) {
   return {};
 }
 
-PluginEntry examine(const FoundFile& file, const RegistryOptions& options) {
+PluginEntry examine(const FoundFile& file) {
   PluginEntry entry;
   entry.path = file.path;
   entry.place = file.place;
@@ -59,15 +47,43 @@ PluginEntry examine(const FoundFile& file, const RegistryOptions& options) {
     return entry;
   }
   entry.facts = std::move(facts).value();
-  entry.reason = policy_refusal(entry.facts->note, options);
-  if (entry.reason.empty()) {
-    entry.reason = note_fault(*entry.facts);
-    entry.faulty = !entry.reason.empty();
-  }
+  entry.reason = note_fault(*entry.facts);
+  entry.faulty = !entry.reason.empty();
   if (entry.reason.empty()) {
     entry.state = PluginState::kReady;
   }
   return entry;
+}
+
+// Rejects what the user does not want whatever devices it has. A selector that names no plugin here
+// may name a device or an architecture: then what is allowed shows later.
+void reject_unwanted(const BackendPolicy& policy, std::vector<PluginEntry>* plugins) {
+  const auto names_a_plugin = [&](const std::string& selector) {
+    return selector == "cpu" || selector == "cuda" || selector == "other" ||
+           std::any_of(plugins->begin(), plugins->end(), [&](const PluginEntry& entry) {
+             return entry.facts && selects(selector, entry.backend());
+           });
+  };
+  const auto& allow = policy.allow;
+  const bool devices_allowed = !std::all_of(allow.begin(), allow.end(), names_a_plugin);
+  for (PluginEntry& entry : *plugins) {
+    if (!entry.facts) {
+      continue;
+    }
+    std::string refusal = policy.refusal(entry.backend());
+    const bool allowed = allow.empty() || devices_allowed ||
+                         std::any_of(allow.begin(), allow.end(), [&](const std::string& selector) {
+                           return selects(selector, entry.backend());
+                         });
+    if (refusal.empty() && !allowed) {
+      refusal = "not among the allowed backends (backends.allow)";
+    }
+    if (!refusal.empty()) {
+      entry.state = PluginState::kRejected;
+      entry.faulty = false;
+      entry.reason = std::move(refusal);
+    }
+  }
 }
 
 // Of several plugins with one id the first found stays.
@@ -142,17 +158,27 @@ const char* plugin_state_name(PluginState state) {
   return "rejected";
 }
 
-bool name_matches(std::string_view name, const PluginNote& note) {
-  if (!name.empty() && name.back() == '*') {
-    name.remove_suffix(1);
-    return note.id.compare(0, name.size(), name) == 0;
-  }
-  return name == note.id || name == plugin_kind_name(note.kind);
-}
-
 const std::string& PluginEntry::id() const {
   static const std::string none;
   return facts ? facts->note.id : none;
+}
+
+BackendName PluginEntry::backend() const {
+  return {id(), facts ? facts->note.kind : PluginKind::kOther, "", ""};
+}
+
+BackendName RegistryReport::backend(const PluginEntry& plugin, const std::string& device_id) const {
+  BackendName name = plugin.backend();
+  name.device = device_id;
+  if (plugin.probe) {
+    for (const ProbedDevice& probed : plugin.probe->devices) {
+      name.architecture = probed.id == device_id ? probed.architecture : name.architecture;
+    }
+  }
+  for (const CudaDevice& device : driver.devices) {
+    name.architecture = device.id == device_id ? architecture_of(device) : name.architecture;
+  }
+  return name;
 }
 
 const PluginEntry* RegistryReport::find(std::string_view id) const {
@@ -201,8 +227,9 @@ Registry Registry::discover(const RegistryOptions& options) {
   SearchResult found = search_plugins(options.paths);
   report.places = std::move(found.places);
   for (const FoundFile& file : found.files) {
-    report.plugins.push_back(examine(file, options));
+    report.plugins.push_back(examine(file));
   }
+  reject_unwanted(options.policy, &report.plugins);
   reject_duplicates(&report.plugins);
   apply_crash_history(CrashRecords(options.cache_folder), &report.plugins);
   const bool cuda =

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/backend_policy.h"
 #include "core/cuda_driver.h"
 #include "core/device_select.h"
 #include "core/plugin_loader.h"
@@ -23,11 +24,10 @@ namespace pavo {
 
 struct RegistryOptions {
   PluginPaths paths = default_plugin_paths();
-  // Plugin ids or kinds ("cpu", "cuda"); a '*' at the end matches any rest. Empty allow: all.
-  std::vector<std::string> allow;
-  std::vector<std::string> deny;
-  // A plugin that the user named: it alone of the CUDA plugins takes part, and serves every device
-  // that its code runs on. "auto": each device goes to the plugin that suits it best.
+  BackendPolicy policy;
+  // A selector that the user named: of the CUDA backends it alone takes part; a plugin that it
+  // names serves every device that its code runs on. "auto": each device goes to the plugin that is
+  // ranked first, else to the one that suits it best.
   std::string backend = "auto";
   // Stands in for libcuda.so.1, absolute; empty: PAVO_CUDA_DRIVER, else the system's.
   std::filesystem::path cuda_driver;
@@ -76,6 +76,7 @@ struct PluginEntry {
   std::vector<std::string> warnings;  // what is odd about it, but no reason to reject it
 
   const std::string& id() const;  // empty without facts
+  BackendName backend() const;    // what is known without a device
 };
 
 struct RegistryReport {
@@ -92,6 +93,8 @@ struct RegistryReport {
 
   // The plugin that answers to this id, NULL if every one of that id was rejected.
   const PluginEntry* find(std::string_view id) const;
+  // The plugin on a device: its architecture as the driver says, else as the probe saw.
+  BackendName backend(const PluginEntry& plugin, const std::string& device_id) const;
   // True if the plugin may use the device. A plugin that is not kind=cuda and was not tried may use
   // all that no other plugin owns.
   bool may_use(const PluginEntry& plugin, std::string_view device_id) const;
@@ -102,6 +105,7 @@ class Registry {
   static Registry discover(const RegistryOptions& options);
 
   const RegistryReport& report() const { return report_; }
+  const BackendPolicy& policy() const { return options_.policy; }
 
   // Loads a ready or idle plugin. kNoBackend says why it cannot be had and what there is instead.
   // Any thread; the result lives until the process ends.
@@ -111,8 +115,5 @@ class Registry {
   RegistryOptions options_;
   RegistryReport report_;
 };
-
-// True if a name of an allow or deny list means this plugin.
-bool name_matches(std::string_view name, const PluginNote& note);
 
 }  // namespace pavo

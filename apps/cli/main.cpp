@@ -68,7 +68,9 @@ int run_main(int argc, char** argv) {
   }
   const Status status = action();
   if (!status.ok() && status.code() != Code::kCancelled) {
-    note("error: " + status.message());
+    for (const std::string& line : split(status.message(), '\n')) {
+      note("error: " + line);
+    }
   }
   return exit_code(status);
 }

@@ -71,16 +71,6 @@ Result<llm::EngineOptions> engine_options(const ModelFlags& flags, const Config&
   return options;
 }
 
-BackendRequest backend_request(const Config& config) {
-  BackendRequest request;
-  request.backend = config.backend.value;
-  request.devices = config.devices.value;
-  for (const PluginOption& option : config.plugin_options) {
-    request.plugin_options[option.plugin][option.key] = option.value;
-  }
-  return request;
-}
-
 void note_placement(const Session& session, bool quiet) {
   if (!quiet) {
     note(to_line(session.placement));

@@ -57,6 +57,20 @@ void add_common_settings(CLI::App* command, SettingFlags* flags) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("ID.KEY=VALUE");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--set",
+          [flags](const std::vector<std::string>& values) {
+            for (const std::string& value : values) {
+              const size_t equals = std::min(value.find('='), value.size());
+              const std::string text = equals < value.size() ? value.substr(equals + 1) : "";
+              flags->arguments.push_back({value.substr(0, equals), {text}, "--set"});
+            }
+          },
+          "any setting of docs/config.md, as backends.deny=sm_61,cpu")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("KEY=VALUE");
   command->add_flag_callback(
       "--no-probe",
       [flags] {
@@ -107,6 +121,17 @@ void watch_plugins(const Config& config) {
   }
 }
 
+BackendRequest backend_request(const Config& config) {
+  BackendRequest request;
+  request.backend = config.backend.value;
+  request.devices = config.devices.value;
+  for (const PluginOption& option : config.plugin_options) {
+    request.plugin_options[option.plugin][option.key] = option.value;
+    request.option_sources[option.plugin + "." + option.key] = option.source;
+  }
+  return request;
+}
+
 RegistryOptions registry_options(const Config& config) {
   RegistryOptions options;
   std::vector<std::string> environment;
@@ -124,8 +149,10 @@ RegistryOptions registry_options(const Config& config) {
   }
   options.paths.environment = join(environment, ":");
   options.backend = config.backend.value;
-  options.allow = config.plugin_allow.value;
-  options.deny = config.plugin_deny.value;
+  options.policy.allow = config.backends_allow.value;
+  options.policy.deny = config.backends_deny.value;
+  options.policy.rank = config.backends_rank.value;
+  options.policy.require = config.backends_require.value;
   options.probe = config.probe.value;
   options.probe_timeout = std::chrono::milliseconds(config.probe_timeout_ms.value);
   options.cache_folder = config.cache_dir.value;

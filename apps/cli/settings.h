@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/backends.h"
 #include "core/config.h"
 #include "core/registry.h"
 #include "core/status.h"
@@ -28,10 +29,11 @@ void add_run_settings(CLI::App* command, SettingFlags* flags);
 // Reads all sources, sets the log level, logs the warnings.
 Result<Config> load_settings(const SettingFlags& flags);
 
-// What the settings say about plugins.
 // Has a plugin that hangs end the program, as the setting hang_timeout_s says.
 void watch_plugins(const Config& config);
 
+// What the settings say about plugins.
 RegistryOptions registry_options(const Config& config);
+BackendRequest backend_request(const Config& config);
 
 }  // namespace pavo::cli

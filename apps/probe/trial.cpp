@@ -186,10 +186,21 @@ class Trial {
       devices->push_back(
           {{kId, id},
            {kName, printable(text_of(info.name), 256)},
+           {kArchitecture, printable(architecture_of(info.caps), 64)},
            {kTested, false},
            {kMessage, ""}});
     }
     return Status();
+  }
+
+  static std::string architecture_of(const pavo_values* caps) {
+    for (uint32_t i = 0; caps != nullptr && i < caps->count; ++i) {
+      const pavo_value& value = *caps->items[i];
+      if (value.type == PAVO_VALUE_STRING && text_of(value.key) == PAVO_CAP_ARCH) {
+        return text_of(value.string_value);
+      }
+    }
+    return {};
   }
 
   static std::string text_of(const pavo_string& text) {

@@ -152,7 +152,7 @@ class Config(Case):
         path.write_text('kv_type = "q8_0"\ncontext = 100\n')
         env = harness.environment(PAVO_CONTEXT="200")
         text = self.assert_ok(
-            pavo("config", "check", "--config", path, "--threads", "3", env=env)
+            pavo("config", "show", "--config", path, "--threads", "3", env=env)
         )
         self.assertRegex(text, rf"(?m)^kv_type +q8_0 +user file {path}:1$")
         self.assertRegex(text, r"(?m)^context +200 +PAVO_CONTEXT$")
@@ -172,6 +172,55 @@ class Config(Case):
         done = pavo("config", "check", env=harness.environment(PAVO_KV_TYP="f16"))
         self.assert_ok(done)
         self.assertIn("did you mean PAVO_KV_TYPE?", done.stderr)
+
+    def check(self, text, *arguments):
+        path = harness.FOLDER / "checked.toml"
+        path.write_text(text)
+        return pavo("config", "check", path, *arguments), path
+
+    def test_check_tells_every_fault_with_its_place(self):
+        done, path = self.check('contxt = 1\n[backends]\ndeny = "cpu"\nalow = []\n')
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(
+            done.stderr.splitlines(),
+            [
+                f"error: user file {path}:4:1: unknown setting 'backends.alow'; "
+                "did you mean 'backends.allow'?",
+                f"error: user file {path}:3:8: backends.deny: expected list of texts, got 'cpu'",
+                f"error: user file {path}:1:1: unknown setting 'contxt'; "
+                "did you mean 'context'?",
+            ],
+        )
+
+    def test_check_has_plugins_check_their_options(self):
+        text = '[plugin.cpu]\nthread = 1\nreference = "x"\n[plugin.ghost]\na = 1\n'
+        done, path = self.check(text)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"error: user file {path}:2: plugin cpu has no option 'thread'", done.stderr)
+        self.assertIn("did you mean 'threads'?", done.stderr)
+        self.assertIn(f"error: user file {path}:3: plugin cpu: option 'reference'", done.stderr)
+        self.assertIn("note: options of plugin ghost", done.stderr)
+        done, path = self.check("[plugin.cpu]\nthreads = -3\n")
+        self.assert_fails(done, 2, f"user file {path}:2: ", "threads: expected 0..1024, got -3")
+        self.assert_ok(self.check("[plugin.cpu]\nthreads = -3\n", "--no-plugins")[0])
+
+    def test_check_of_a_file_leaves_other_sources_out(self):
+        path = harness.FOLDER / "fine.toml"
+        path.write_text("context = 5\n")
+        env = harness.environment(PAVO_CONTEXT="many")
+        text = self.assert_ok(pavo("config", "check", path, env=env))
+        self.assertEqual(text, "no faults; 1 setting is not the default\n")
+        self.assert_fails(pavo("config", "check", env=env), 2, "PAVO_CONTEXT", "got 'many'")
+        self.assert_fails(pavo("config", "check", path.with_name("none")), 2, "cannot be read")
+
+    def test_any_setting_can_be_set_for_one_run(self):
+        settings = ("--set", "backends.deny=sm_61,cpu", "--set", "probe=no")
+        lines = self.json_of(pavo("config", "show", "--json", *settings))
+        shown = {line["key"]: (line["value"], line["source"]) for line in lines}
+        self.assertEqual(shown["backends.deny"], ("sm_61, cpu", "--set"))
+        self.assertEqual(shown["probe"], ("false", "--set"))
+        done = pavo("config", "show", "--set", "prob=1")
+        self.assert_fails(done, 2, "--set: unknown setting 'prob'", "'probe'")
 
     def test_reference_is_current(self):
         root = pathlib.Path(__file__).resolve().parents[2]
@@ -221,8 +270,25 @@ class Doctor(Case):
         self.assertEqual(report["cuda_driver"]["devices"], [])
 
     def test_denied_plugin(self):
-        env = harness.environment(PAVO_PLUGIN_DENY="cpu")
-        self.assert_fails(pavo("run", "-m", tiny_model(), "-p", "a", env=env), 4, "cpu")
+        env = harness.environment(PAVO_BACKENDS_DENY="cpu")
+        self.assert_fails(
+            pavo("run", "-m", tiny_model(), "-p", "a", env=env), 4, "cpu is rejected: denied"
+        )
+
+    def test_a_named_backend_that_cannot_serve_ends_with_what_there_is(self):
+        run = ["run", "-m", tiny_model(), "-p", "a"]
+        folder = harness.FOLDER / "named" / "pavo"
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text("[backends]\nrequire = ['sm_70']\n")
+        for arguments, env in (
+            (["--backend", "cuda-sm61"], {}),
+            (["--device", "GPU-1"], {}),
+            ([], {"PAVO_BACKEND": "sm_61"}),
+            ([], {"PAVO_DEVICES": "cpu,sm_60"}),
+            ([], {"XDG_CONFIG_HOME": str(folder.parent)}),
+        ):
+            done = pavo(*run, *arguments, env=harness.environment(**env))
+            self.assert_fails(done, 4, "cannot serve here", "there are: cpu")
 
 
 class Output(Case):

@@ -103,13 +103,20 @@ TEST_F(ConfigTest, ListsComeFromOneSource) {
 }
 
 TEST_F(ConfigTest, UnknownKeysAreErrorsWithTheNearestName) {
-  user("kv_typ = 'f16'\n[plugin]\nallo = []\n[zzz]\na = 1\n");
+  user("kv_typ = 'f16'\n[plugin]\npat = []\n[zzz]\n  a = 1\n");
   EXPECT_THAT(
       fault(),
       AllOf(
-          HasSubstr(inputs_.user_file + ":1: unknown setting 'kv_typ'; did you mean 'kv_type'?"),
-          HasSubstr(":3: unknown setting 'plugin.allo'; did you mean 'plugin.allow'?"),
-          HasSubstr(":5: unknown setting 'zzz.a'; see docs/config.md")));
+          HasSubstr(inputs_.user_file + ":1:1: unknown setting 'kv_typ'; did you mean 'kv_type'?"),
+          HasSubstr(":3:1: unknown setting 'plugin.pat'; did you mean 'plugin.path'?"),
+          HasSubstr(":5:3: unknown setting 'zzz.a'; see docs/config.md")));
+}
+
+TEST_F(ConfigTest, EmptyTablesAreWrongOnlyIfNothingCanStandInThem) {
+  user("[plugin.cpu]\n[backends]\n# rank = []\n");
+  EXPECT_EQ(load().backends_rank.source, "default");
+  user("[plugins]\n");
+  EXPECT_THAT(fault(), HasSubstr(":1:2: unknown setting 'plugins'"));
 }
 
 TEST_F(ConfigTest, WrongTypesAndRangesSayWhatWasExpected) {
@@ -117,18 +124,19 @@ TEST_F(ConfigTest, WrongTypesAndRangesSayWhatWasExpected) {
   EXPECT_THAT(
       fault(),
       AllOf(
-          HasSubstr(":1: context: expected integer 0..134217728, got 'many'"),
-          HasSubstr(":2: probe: expected true or false, got 1"),
-          HasSubstr(":3: backend: expected text, got 3"),
-          HasSubstr(":4: devices: expected list of texts, got 'cpu'"),
-          HasSubstr(":5: place: expected list of texts, got a value of another kind")));
-  user("threads = -1\nprobe_timeout_ms = 0\nfallback = 'never'\nkv_type = 'q4_k'\nplace = ['x']\n");
+          HasSubstr(":1:11: context: expected integer 0..134217728, got 'many'"),
+          HasSubstr(":2:9: probe: expected true or false, got 1"),
+          HasSubstr(":3:11: backend: expected text, got 3"),
+          HasSubstr(":4:11: devices: expected list of texts, got 'cpu'"),
+          HasSubstr(":5:9: place: expected list of texts, got a value of another kind")));
+  user("threads = -1\nprobe_timeout_ms = 0\nfallback = 'eror'\nkv_type = 'q4_k'\nplace = ['x']\n");
   EXPECT_THAT(
       fault(),
       AllOf(
           HasSubstr("threads: expected integer 0..4096, got -1"),
           HasSubstr("probe_timeout_ms: expected integer 1..600000, got 0"),
-          HasSubstr("fallback: expected one of allow, warn, error, got 'never'"),
+          HasSubstr(
+              "fallback: expected one of allow, warn, error, got 'eror'; did you mean 'error'?"),
           HasSubstr("kv_type: expected K or K,V, each one of f32, f16"),
           HasSubstr("place: placement rule: expected PATTERN=DEVICE")));
   EXPECT_THAT(fault(), HasSubstr("got 'q4_k'"));
@@ -152,7 +160,7 @@ TEST_F(ConfigTest, FlagsInTextTakeTheUsualWords) {
 
 TEST_F(ConfigTest, BrokenFilesAreNamed) {
   user("context = \n");
-  EXPECT_THAT(fault(), HasSubstr(inputs_.user_file + ":1: not valid TOML: "));
+  EXPECT_THAT(fault(), HasSubstr(inputs_.user_file + ":1:11: not valid TOML: "));
   inputs_.user_file = folder_.path();
   EXPECT_THAT(fault(), HasSubstr("expected a file of settings, got a folder"));
   user(std::string((1 << 20) + 1, '#'));

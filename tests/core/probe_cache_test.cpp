@@ -21,7 +21,7 @@ ProbeResult good_result() {
   ProbeResult result;
   result.outcome = ProbeOutcome::kOk;
   result.warnings = {"odd"};
-  result.devices = {{"GPU-1", "a \"card\"", true, ""}};
+  result.devices = {{"GPU-1", "a \"card\"", "sm_61", true, ""}};
   return result;
 }
 
@@ -47,6 +47,7 @@ TEST(ProbeCache, GivesBackWhatWasStored) {
   EXPECT_EQ(found->warnings, std::vector<std::string>{"odd"});
   ASSERT_EQ(found->devices.size(), 1u);
   EXPECT_EQ(found->devices[0].name, "a \"card\"");
+  EXPECT_EQ(found->devices[0].architecture, "sm_61");
   EXPECT_TRUE(found->devices[0].tested);
   EXPECT_EQ(fs::status(dir.path() / "pavo").permissions() & fs::perms::mask, fs::perms::owner_all);
 }

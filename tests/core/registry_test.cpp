@@ -12,6 +12,7 @@
 namespace pavo {
 namespace {
 
+using namespace std::string_literals;
 using test::TempDir;
 
 RegistryOptions options_for(const TempDir& dir) {
@@ -89,17 +90,17 @@ TEST(Registry, ObeysAllowAndDeny) {
   dir.add_fake("good");
   RegistryOptions options = options_for(dir);
   for (const char* name : {"fake-good", "fake*", "other"}) {
-    options.allow = {name};
-    options.deny = {};
+    options.policy.allow = {name};
+    options.policy.deny = {};
     EXPECT_NE(Registry::discover(options).report().find("fake-good"), nullptr) << name;
-    options.allow = {};
-    options.deny = {name};
+    options.policy.allow = {};
+    options.policy.deny = {name};
     EXPECT_EQ(Registry::discover(options).report().find("fake-good"), nullptr) << name;
   }
-  options.allow = {"cuda"};
-  options.deny = {};
+  options.policy.allow = {"cuda"};
+  options.policy.deny = {};
   const Registry registry = Registry::discover(options);
-  EXPECT_EQ(registry.report().plugins[0].reason, "not among the allowed plugins");
+  EXPECT_EQ(registry.report().plugins[0].reason, "not among the allowed backends (backends.allow)");
 }
 
 TEST(Registry, NamesWhatThereIsInstead) {
@@ -173,6 +174,84 @@ TEST(Registry, OpensEachDeviceOnceThroughItsOwner) {
           "cuda-sm61 " + test::fake_uuid("61"), "cuda-sm61 " + test::fake_uuid("70")));
 }
 
+// Three cards, a plugin for each, and the wishes of a user.
+class Wishes : public testing::Test {
+ protected:
+  Wishes() {
+    for (const char* name : {"sm60", "sm61", "sm70"}) {
+      dir_.add_fake(name);
+    }
+    options_ = options_for(dir_);
+    options_.cuda_driver = test::FakeCuda::library();
+  }
+  std::vector<std::string> open(const std::string& backend = "auto") {
+    return opened(options_, backend);
+  }
+
+  const TempDir dir_;
+  const test::FakeCuda cuda_{test::kMixedHost};
+  RegistryOptions options_;
+  const std::string on_60_ = "cuda-sm60 " + test::fake_uuid("60");
+  const std::string on_61_ = "cuda-sm61 " + test::fake_uuid("61");
+  const std::string on_70_ = "cuda-sm70 " + test::fake_uuid("70");
+};
+
+TEST_F(Wishes, ABackendIsNamedByPluginArchitectureOrDevice) {
+  for (const std::string& name : {std::string("sm_61"), test::fake_uuid("61"), "GPU-61*"s}) {
+    EXPECT_THAT(open(name), testing::ElementsAre(on_61_)) << name;
+  }
+  EXPECT_THAT(
+      open("sm_86"),
+      testing::ElementsAre(testing::AllOf(
+          testing::HasSubstr(
+              "backend 'sm_86' cannot serve here: no plugin, architecture or device"),
+          testing::HasSubstr("there are: "))));
+}
+
+TEST_F(Wishes, RankOrdersTheDevices) {
+  options_.policy.rank = {"sm_61", "cuda-sm70"};
+  EXPECT_THAT(open(), testing::ElementsAre(on_61_, on_70_, on_60_));
+  options_.policy.rank = {test::fake_uuid("70"), "sm_6*"};
+  EXPECT_EQ(open().front(), on_70_);
+}
+
+// The better code loses to the plugin that the user prefers.
+TEST_F(Wishes, RankDecidesWhichPluginServesADevice) {
+  options_.policy.rank = {"cuda-sm61"};
+  EXPECT_THAT(
+      open(), testing::UnorderedElementsAre(on_60_, on_61_, "cuda-sm61 " + test::fake_uuid("70")));
+}
+
+TEST_F(Wishes, DenyWinsOverAllow) {
+  options_.policy.allow = {"sm_61", "cuda-sm70"};
+  EXPECT_THAT(open(), testing::UnorderedElementsAre(on_61_, on_70_));
+  options_.policy.deny = {test::fake_uuid("70")};
+  EXPECT_THAT(open(), testing::ElementsAre(on_61_));
+  options_.policy.deny = {"cuda"};
+  EXPECT_THAT(
+      open(),
+      testing::ElementsAre(testing::HasSubstr("cuda-sm61 is rejected: denied by configuration")));
+}
+
+// A card whose own plugin is denied goes to the next that has code for it.
+TEST_F(Wishes, TheDevicesOfADeniedPluginGoToTheNext) {
+  options_.policy.deny = {"cuda-sm70"};
+  EXPECT_THAT(
+      open(), testing::UnorderedElementsAre(on_60_, on_61_, "cuda-sm61 " + test::fake_uuid("70")));
+}
+
+TEST_F(Wishes, WhatIsRequiredMustServe) {
+  options_.policy.require = {"sm_70", "cuda-sm60"};
+  EXPECT_EQ(open().size(), 3U);
+  options_.policy.deny = {"sm_70"};
+  EXPECT_THAT(
+      open(),
+      testing::ElementsAre(testing::AllOf(
+          testing::HasSubstr("required backend 'sm_70' cannot serve here: "),
+          testing::HasSubstr("backends.deny has 'sm_70'"),
+          testing::HasSubstr("there are: cuda-sm60 on " + test::fake_uuid("60")))));
+}
+
 TEST(Registry, OpensNoDeviceThatTheSelfTestFailedOn) {
   const TempDir dir;
   dir.add_fake("sm61_failing");
@@ -181,7 +260,9 @@ TEST(Registry, OpensNoDeviceThatTheSelfTestFailedOn) {
   options.cuda_driver = test::FakeCuda::library();
   EXPECT_THAT(
       opened(options, "cuda-sm61-failing"),
-      testing::ElementsAre(testing::HasSubstr("has no device on this machine: device_self_test")));
+      testing::ElementsAre(testing::HasSubstr(
+          "backend 'cuda-sm61-failing' cannot serve here: cuda-sm61-failing is idle: "
+          "device_self_test")));
 }
 
 TEST(Registry, GivesADeviceOfTwoPluginsToTheFirst) {
