@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <span>
 
 #include "core/log.h"
 #include "core/plugin_call.h"
@@ -12,6 +13,7 @@ namespace pavo {
 namespace {
 
 constexpr const char* kCpuPlugin = "cpu";
+constexpr const char* kTimingsOption = "timings";
 
 std::string_view view(const pavo_string& string) {
   return {string.data, static_cast<size_t>(string.size)};
@@ -127,7 +129,11 @@ std::vector<std::string> useful_plugins(const Registry& registry, const std::str
 std::string source_of(
     const BackendRequest& request, const std::string& plugin, const std::string& option = {}) {
   std::string text;
-  for (const auto& [key, value] : request.plugin_options.at(plugin)) {
+  const auto options = request.plugin_options.find(plugin);
+  if (options == request.plugin_options.end()) {
+    return text;
+  }
+  for (const auto& [key, value] : options->second) {
     const auto source = request.option_sources.find(plugin + "." + key);
     const bool asked = option.empty() || option == key;
     if (asked && source != request.option_sources.end() &&
@@ -138,21 +144,50 @@ std::string source_of(
   return text;
 }
 
+// The options that the plugin has, as it tells them; they live as long as the plugin is loaded.
+Result<std::span<const pavo_option_info* const>> options_of(const pavo_plugin_api* api) {
+  const pavo_option_info* const* infos = nullptr;
+  uint32_t count = 0;
+  PAVO_RETURN_IF_ERROR(call_plugin(
+      api, "options", [&](pavo_error* error) { return api->options(&infos, &count, error); }));
+  return std::span(infos, count);
+}
+
+const pavo_option_info* find_option(
+    std::span<const pavo_option_info* const> infos, const std::string& key) {
+  const auto found = std::find_if(
+      infos.begin(), infos.end(), [&](const pavo_option_info* i) { return view(i->key) == key; });
+  return found == infos.end() ? nullptr : *found;
+}
+
+// As text: what the request says of the plugin and what follows from the rest of it.
+Result<std::map<std::string, std::string>> options_for(
+    const pavo_plugin_api* api, const BackendRequest& request, const std::string& id) {
+  std::map<std::string, std::string> options;
+  if (const auto asked = request.plugin_options.find(id); asked != request.plugin_options.end()) {
+    options = asked->second;
+  }
+  if (request.node_timings) {
+    PAVO_ASSIGN_OR_RETURN(const auto infos, options_of(api));
+    if (find_option(infos, kTimingsOption) != nullptr) {
+      options.emplace(kTimingsOption, "1");
+    }
+  }
+  return options;
+}
+
 // An instance with the request's options for it.
 Result<std::shared_ptr<PluginInstance>> instance_of(
     const Registry& registry, const BackendRequest& request, const std::string& id) {
   PAVO_ASSIGN_OR_RETURN(const LoadedPlugin* loaded, registry.load(id));
-  const auto options = request.plugin_options.find(id);
-  if (options == request.plugin_options.end()) {
-    return PluginInstance::create(loaded->api, {});
-  }
+  PAVO_ASSIGN_OR_RETURN(const auto options, options_for(loaded->api, request, id));
   const auto with_source = [](const Status& status, const std::string& source) {
     const bool users = status.code() == Code::kInvalidArgument && !source.empty();
     return users ? status.with_context(source) : status;
   };
   std::vector<OptionValue> values;
   std::vector<std::string> faults;
-  for (const auto& [key, text] : options->second) {
+  for (const auto& [key, text] : options) {
     auto value = convert_options(loaded->api, {{key, text}});
     if (value.ok()) {
       values.push_back(std::move(value->front()));
@@ -282,19 +317,14 @@ Result<std::vector<OptionValue>> convert_options(
   if (options.empty()) {
     return values;
   }
-  const pavo_option_info* const* infos = nullptr;
-  uint32_t count = 0;
   const std::string plugin(view(api->id));
-  PAVO_RETURN_IF_ERROR(call_plugin(
-      api, "options", [&](pavo_error* error) { return api->options(&infos, &count, error); }));
+  PAVO_ASSIGN_OR_RETURN(const auto infos, options_of(api));
   for (const auto& [key, text] : options) {
-    const auto* end = infos + count;
-    const auto* found = std::find_if(
-        infos, end, [&key = key](const pavo_option_info* info) { return view(info->key) == key; });
-    if (found == end) {
+    const pavo_option_info* found = find_option(infos, key);
+    if (found == nullptr) {
       std::vector<std::string> known;
-      for (uint32_t i = 0; i < count; ++i) {
-        known.emplace_back(view(infos[i]->key));
+      for (const pavo_option_info* info : infos) {
+        known.emplace_back(view(info->key));
       }
       const std::string nearest = nearest_name(key, known);
       return Status(
@@ -303,7 +333,7 @@ Result<std::vector<OptionValue>> convert_options(
               "; it has: " + (known.empty() ? "none" : join(known, ", ")) +
               (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
     }
-    Result<OptionValue> value = convert(**found, text);
+    Result<OptionValue> value = convert(*found, text);
     if (!value.ok()) {
       return value.status().with_context("plugin " + plugin);
     }

@@ -21,6 +21,8 @@ struct BackendRequest {
   std::map<std::string, std::map<std::string, std::string>> plugin_options;
   // For messages, by "<plugin>.<option>": where an option was set. May lack any.
   std::map<std::string, std::string> option_sources;
+  // Plugins that have the option `timings` get 1, unless plugin_options says otherwise.
+  bool node_timings = false;
 };
 
 // The devices in order of preference: as `devices` names them, else by the registry's policy, the

@@ -32,6 +32,19 @@ std::span<const OpInfo> all_ops() {
   return op_table();
 }
 
+IdealCost ideal_cost(const Graph& graph, const Node& node) {
+  std::vector<const Tensor*> inputs;
+  for (const TensorId id : node.inputs) {
+    inputs.push_back(id == kNoTensor ? nullptr : &graph.tensor(id));
+  }
+  std::vector<const Tensor*> outputs;
+  for (const TensorId id : node.outputs) {
+    outputs.push_back(&graph.tensor(id));
+  }
+  const auto count = static_cast<uint32_t>(outputs.size());
+  return find_op(node.op)->rules.cost(OpView{node, inputs, graph.bucket(), count}, outputs);
+}
+
 Status operand_error(const OpView& view, size_t index, const std::string& expected) {
   const OpInfo* info = find_op(view.node.op);
   const Tensor* tensor = view.input(index);

@@ -61,6 +61,9 @@ std::span<const OpInfo> all_ops();
 #undef PAVO_OP
 #undef PAVO_FIELD
 
+// Of a node of the graph, whose operands have been checked when it was added.
+IdealCost ideal_cost(const Graph& graph, const Node& node);
+
 // ---- Helpers for rules ----
 // Status naming op, operand, what was expected and what was found.
 Status operand_error(const OpView& view, size_t index, const std::string& expected);

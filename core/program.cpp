@@ -1,23 +1,17 @@
 #include "core/program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <set>
 
 #include "core/memory_plan.h"
+#include "core/program_trace.h"
 #include "core/transfer.h"
 
 namespace pavo {
 namespace {
 
 constexpr int64_t kStepAlignment = 64;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -45,6 +39,10 @@ Result<std::unique_ptr<Program>> Program::create(
     const PlacementOptions& options,
     ProgramContext& context) {
   std::unique_ptr<Program> program(new Program(std::move(graph), std::move(outputs), context));
+  TraceSpan span(context.trace, "planner", "prepare program");
+  span.arg("tokens", int64_t{program->graph_.bucket().tokens});
+  span.arg("kv_rows", program->graph_.bucket().kv_rows);
+  span.arg("nodes", static_cast<int64_t>(program->graph_.nodes().size()));
   PAVO_ASSIGN_OR_RETURN(program->placement_, place(program->graph_, context.devices, options));
   program->make_segments_and_edges();
   program->plan_activations();
@@ -224,6 +222,7 @@ Status Program::set_step(TensorId tensor, std::span<const int32_t> values) {
 }
 
 Status Program::upload_steps() {
+  const TraceSpan span(context_.trace, "executor", "upload step tensors");
   for (size_t d = 0; d < layouts_.size(); ++d) {
     DeviceLayout& layout = layouts_[d];
     for (const auto& [step, offset] : layout.step_offsets) {
@@ -253,6 +252,11 @@ Status Program::fetch_inputs(const PreparedSegment& segment, RunStats* stats) {
   for (const TensorId root : segment.copies_in) {
     const uint32_t from = producers_.at(root);
     const int64_t bytes = graph_.span_bytes(root);
+    TraceSpan span(context_.trace, "copy", "copy activation");
+    span.arg("tensor", graph_.tensor(root).name);
+    span.arg("from", device_label(from, *context_.devices[from]));
+    span.arg("to", device_label(segment.device, device));
+    span.arg("bytes", bytes);
     const CopyShape shape = {
         layouts_[from].offsets.at(root),
         layouts_[segment.device].offsets.at(root),
@@ -268,38 +272,75 @@ Status Program::fetch_inputs(const PreparedSegment& segment, RunStats* stats) {
     stats->activation_bytes_moved += bytes;
   }
   for (const TensorId pool : segment.pools_read) {
+    TraceSpan span(context_.trace, "copy", "refresh K/V rows");
+    const int64_t before = stats->kv_bytes_moved;
     PAVO_RETURN_IF_ERROR(context_.kv_pools.at(graph_.tensor(pool).name)
                              ->refresh(device, context_.staging, &stats->kv_bytes_moved));
+    span.arg("pool", graph_.tensor(pool).name);
+    span.arg("to", device_label(segment.device, device));
+    span.arg("bytes", stats->kv_bytes_moved - before);
+    if (stats->kv_bytes_moved == before) {
+      span.drop();
+    }
+  }
+  return Status();
+}
+
+Status Program::run_segment(PreparedSegment& segment, RunStats* stats) {
+  Device& device = *context_.devices[segment.device];
+  PAVO_RETURN_IF_ERROR(fetch_inputs(segment, stats));
+  PAVO_RETURN_IF_ERROR(bind_segment(segment));
+  pavo_submit submit = {};
+  submit.binding_count = static_cast<uint32_t>(segment.bindings.size());
+  submit.bindings = segment.bindings.data();
+  if (segment.plan.info().workspace_bytes > 0) {
+    submit.workspace = {context_.workspaces[segment.device].buffer().get(), 0};
+  }
+  segment.submitted_ns = Trace::now_ns();
+  {
+    TraceSpan span(context_.trace, "executor", "submit");
+    span.arg("device", device.id());
+    span.arg("nodes", static_cast<int64_t>(segment.nodes.size()));
+    span.arg("launches", int64_t{segment.plan.info().launches});
+    PAVO_RETURN_IF_ERROR(device.run(segment.plan, submit));
+  }
+  for (const auto& [pool, slots] : segment.stores) {
+    context_.kv_pools.at(graph_.tensor(pool).name)->stored(device, step_values_.at(slots));
   }
   return Status();
 }
 
 Result<RunStats> Program::run() {
   RunStats stats;
-  const int64_t start = now_ns();
+  TraceSpan step(context_.trace, "executor", "step");
+  step.arg("tokens", int64_t{graph_.bucket().tokens});
+  step.arg("kv_rows", graph_.bucket().kv_rows);
+  const int64_t start = Trace::now_ns();
   PAVO_RETURN_IF_ERROR(upload_steps());
   for (PreparedSegment& segment : segments_) {
-    Device& device = *context_.devices[segment.device];
-    PAVO_RETURN_IF_ERROR(fetch_inputs(segment, &stats));
-    PAVO_RETURN_IF_ERROR(bind_segment(segment));
-    pavo_submit submit = {};
-    submit.binding_count = static_cast<uint32_t>(segment.bindings.size());
-    submit.bindings = segment.bindings.data();
-    if (segment.plan.info().workspace_bytes > 0) {
-      submit.workspace = {context_.workspaces[segment.device].buffer().get(), 0};
-    }
-    PAVO_RETURN_IF_ERROR(device.run(segment.plan, submit));
-    for (const auto& [pool, slots] : segment.stores) {
-      context_.kv_pools.at(graph_.tensor(pool).name)->stored(device, step_values_.at(slots));
-    }
+    PAVO_RETURN_IF_ERROR(run_segment(segment, &stats));
   }
-  stats.host_ns = now_ns() - start;
+  stats.host_ns = Trace::now_ns() - start;
   stats.launches = launches();
-  for (Device* device : context_.devices) {
-    PAVO_RETURN_IF_ERROR(device->wait());
+  {
+    const TraceSpan wait(context_.trace, "executor", "wait");
+    for (Device* device : context_.devices) {
+      PAVO_RETURN_IF_ERROR(device->wait());
+    }
   }
-  stats.total_ns = now_ns() - start;
+  stats.total_ns = Trace::now_ns() - start;
+  if (context_.trace != nullptr) {
+    trace_nodes(*context_.trace);
+  }
   return stats;
+}
+
+void Program::trace_nodes(Trace& trace) {
+  for (PreparedSegment& segment : segments_) {
+    const auto times_ns = segment.plan.node_times_ns(static_cast<uint32_t>(segment.nodes.size()));
+    trace_segment(
+        {graph_, placement_, segment.device, segment.nodes, segment.submitted_ns}, times_ns, trace);
+  }
 }
 
 Status Program::read_output(TensorId tensor, int64_t first, std::span<float> out) {
@@ -327,17 +368,6 @@ int32_t Program::launches() const {
     launches += segment.plan.info().launches;
   }
   return launches;
-}
-
-std::vector<NodeTime> Program::node_times() {
-  std::vector<NodeTime> times;
-  for (PreparedSegment& segment : segments_) {
-    const auto ns = segment.plan.node_times_ns(static_cast<uint32_t>(segment.nodes.size()));
-    for (size_t i = 0; i < ns.size(); ++i) {
-      times.push_back({segment.nodes[i], segment.device, ns[i]});
-    }
-  }
-  return times;
 }
 
 }  // namespace pavo

@@ -17,6 +17,7 @@
 #include "core/graph_view.h"
 #include "core/kv_pool.h"
 #include "core/placement.h"
+#include "core/trace.h"
 #include "core/weight_store.h"
 
 namespace pavo {
@@ -39,6 +40,7 @@ struct ProgramContext {
   std::vector<Arena> activations;                           // by device
   std::vector<Arena> workspaces;
   std::vector<std::byte> staging;
+  Trace* trace = nullptr;  // may be absent; told of every step
 };
 
 // What one run moved and how long it took.
@@ -48,12 +50,6 @@ struct RunStats {
   int64_t kv_bytes_moved = 0;  // K/V rows between devices
   int64_t activation_bytes_moved = 0;
   int32_t launches = 0;
-};
-
-struct NodeTime {
-  uint32_t node = 0;
-  uint32_t device = 0;
-  int64_t ns = 0;
 };
 
 class Program {
@@ -77,8 +73,6 @@ class Program {
   Result<RunStats> run();
   // Elements first..first+out.size()-1 of an output, after run().
   Status read_output(TensorId tensor, int64_t first, std::span<float> out);
-  // Times of the last run, where plugins tell them.
-  std::vector<NodeTime> node_times();
 
  private:
   struct PreparedSegment {
@@ -90,6 +84,7 @@ class Program {
     std::vector<TensorId> pools_read;                   // K/V pools to refresh before it runs
     std::vector<std::pair<TensorId, TensorId>> stores;  // (pool, slots) that it writes
     std::vector<pavo_binding> bindings;
+    int64_t submitted_ns = 0;  // in the last run
   };
   // Where activations and step tensors lie on one device.
   struct DeviceLayout {
@@ -111,6 +106,8 @@ class Program {
   Result<pavo_binding> bind_tensor(uint32_t device, TensorId tensor);
   Status upload_steps();
   Status fetch_inputs(const PreparedSegment& segment, RunStats* stats);
+  Status run_segment(PreparedSegment& segment, RunStats* stats);
+  void trace_nodes(Trace& trace);
 
   Graph graph_;
   std::vector<TensorId> outputs_;

@@ -1,10 +1,9 @@
 #include "llm/engine.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 
 #include "core/op_rules.h"
+#include "core/program_trace.h"
 
 namespace pavo::llm {
 namespace {
@@ -12,12 +11,6 @@ namespace {
 // Prepared programs that are kept. One is small beside the weights; a chat needs about ten.
 constexpr size_t kProgramsKept = 24;
 constexpr int64_t kSmallestKvBucket = 256;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 int32_t round_up(int32_t value, int32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -83,8 +76,13 @@ Status Engine::set_up(const EngineOptions& options) {
   cache_ = std::make_unique<KvCache>(graph_options_.pages, options_.context);
   weights_ = std::make_unique<WeightStore>(model_->weights());
   context_.weights = weights_.get();
+  context_.trace = options_.trace;
   for (const auto& device : devices_) {
+    const auto index = static_cast<uint32_t>(context_.devices.size());
     context_.devices.push_back(device.get());
+    if (context_.trace != nullptr) {
+      context_.trace->name_track(Trace::device_track(index), device_label(index, *device));
+    }
   }
   for (const KvPoolSpec& spec : model_->kv_pools(graph_options_)) {
     pavo_kv_layout layout;
@@ -234,7 +232,7 @@ Engine::StepData Engine::make_step_data(
 }
 
 Result<std::vector<float>> Engine::step(std::span<const SequenceInput> inputs) {
-  const int64_t start = now_ns();
+  const int64_t start = Trace::now_ns();
   PAVO_RETURN_IF_ERROR(check_inputs(inputs));
   int32_t wanted = 0;
   for (const SequenceInput& input : inputs) {
@@ -260,14 +258,14 @@ Result<std::vector<float>> Engine::step(std::span<const SequenceInput> inputs) {
   if (steps.output_rows != kNoTensor) {
     PAVO_RETURN_IF_ERROR(program.set_step(steps.output_rows, data.output_rows));
   }
-  const int64_t run = now_ns();
+  const int64_t run = Trace::now_ns();
   PAVO_ASSIGN_OR_RETURN(const RunStats stats, program.run());
-  const int64_t ran = now_ns();
+  const int64_t ran = Trace::now_ns();
   std::vector<float> logits(static_cast<size_t>(wanted * model_->info().vocab_size));
   if (wanted > 0) {
     PAVO_RETURN_IF_ERROR(program.read_output(prepared->logits, 0, logits));
   }
-  count(stats, run - start, now_ns() - ran);
+  count(stats, run - start, Trace::now_ns() - ran);
   for (const SequenceInput& input : inputs) {
     cache_->commit(input.sequence, static_cast<int64_t>(input.tokens.size()));
   }
@@ -324,29 +322,6 @@ Result<int32_t> Engine::launches_per_token() {
   bucket.kv_rows = kSmallestKvBucket;
   PAVO_ASSIGN_OR_RETURN(const Prepared* prepared, prepare(bucket));
   return prepared->program->launches();
-}
-
-std::vector<Engine::OpTime> Engine::last_op_times() {
-  std::map<std::pair<std::string, uint32_t>, OpTime> sums;
-  if (prepared_.empty()) {
-    return {};
-  }
-  Program& program = *prepared_.front().program;  // the last one that ran
-  for (const NodeTime& time : program.node_times()) {
-    const OpInfo* op = find_op(program.graph().nodes()[time.node].op);
-    const std::string name = op == nullptr ? "?" : op->name;
-    OpTime& sum = sums[{name, time.device}];
-    sum.op = name;
-    sum.device = devices_[time.device]->id();
-    sum.ns += time.ns;
-    ++sum.nodes;
-  }
-  std::vector<OpTime> times;
-  times.reserve(sums.size());
-  for (const auto& [key, time] : sums) {
-    times.push_back(time);
-  }
-  return times;
 }
 
 }  // namespace pavo::llm

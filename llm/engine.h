@@ -25,6 +25,7 @@ struct EngineOptions {
   int32_t v_type = PAVO_TYPE_F16;
   bool exact = false;
   PlacementOptions placement;
+  Trace* trace = nullptr;  // may be absent; must outlive the engine
 };
 
 inline constexpr int64_t kDefaultContext = 4096;
@@ -89,14 +90,6 @@ class Engine {
   Result<int32_t> launches_per_token();
   // Prepares one-token steps, packing all weights.
   Status warm_up();
-  // Times by op of the last step, where the plugins tell them: (op, device, ns).
-  struct OpTime {
-    std::string op;
-    std::string device;
-    int64_t ns = 0;
-    int32_t nodes = 0;
-  };
-  std::vector<OpTime> last_op_times();
 
  private:
   struct Prepared {

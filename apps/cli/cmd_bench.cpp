@@ -92,7 +92,7 @@ Status bench(const BenchFlags& flags) {
   report.peak_memory_bytes = peak_memory_bytes();
   PAVO_RETURN_IF_ERROR(
       StandardOutput().write(flags.json ? bench_json(report).dump(2) + "\n" : bench_text(report)));
-  return status;
+  return close_trace(flags.model, status, &session);
 }
 
 }  // namespace

@@ -65,7 +65,10 @@ Status logits(const LogitsFlags& flags) {
         return !InterruptScope::requested();
       }));
   progress.clear();
-  return llm::write_safetensors_f32(flags.out, "logits", count, vocab_size, values);
+  return close_trace(
+      flags.model,
+      llm::write_safetensors_f32(flags.out, "logits", count, vocab_size, values),
+      &session);
 }
 
 }  // namespace

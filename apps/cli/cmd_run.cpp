@@ -246,7 +246,7 @@ Status run(RunFlags flags) {
   if (random_seed && flags.sampler.temperature > 0 && !flags.model.settings.quiet) {
     note("seed: " + std::to_string(flags.sampler.seed));
   }
-  return generate_text(flags, tokenizer, prompt, &session);
+  return close_trace(flags.model, generate_text(flags, tokenizer, prompt, &session), &session);
 }
 
 }  // namespace

@@ -103,6 +103,13 @@ void add_model_options(CLI::App* command, ModelFlags* flags) {
       ->check(CLI::IsMember({"auto", "composed"}))
       ->capture_default_str();
   command->add_flag("--exact", flags->exact, "no int8 activations anywhere");
+  command
+      ->add_option(
+          "--trace",
+          flags->trace_file,
+          "write what the executor does and when, as JSON for Perfetto or chrome://tracing; GPU "
+          "plugins then time each node, so steps take longer")
+      ->type_name("FILE");
   add_common_settings(command, &flags->settings);
 }
 
@@ -131,6 +138,9 @@ Result<Session> open_session(const ModelFlags& flags) {
   session.phases.end("settings");
   PAVO_ASSIGN_OR_RETURN(llm::ModelSource source, llm::ModelSource::open(flags.model));
   session.source = std::make_unique<llm::ModelSource>(std::move(source));
+  if (!flags.trace_file.empty()) {
+    PAVO_ASSIGN_OR_RETURN(session.trace, Trace::create(flags.trace_file));
+  }
   session.phases.end("open");
   return session;
 }
@@ -138,6 +148,7 @@ Result<Session> open_session(const ModelFlags& flags) {
 Status start_engine(const ModelFlags& flags, const TokensNeeded& needed, Session* session) {
   const Config& config = session->config;
   PAVO_ASSIGN_OR_RETURN(llm::EngineOptions options, engine_options(flags, config));
+  options.trace = session->trace.get();
   PAVO_ASSIGN_OR_RETURN(const auto model, llm::make_model(*session->source));
   PAVO_ASSIGN_OR_RETURN(
       options.context, choose_context(config.context, model->info().context_length, needed));
@@ -146,7 +157,9 @@ Status start_engine(const ModelFlags& flags, const TokensNeeded& needed, Session
   for (const std::string& notice : registry.report().notices()) {
     log_warn(notice);
   }
-  PAVO_ASSIGN_OR_RETURN(auto devices, open_devices(registry, backend_request(config)));
+  BackendRequest request = backend_request(config);
+  request.node_timings = session->trace != nullptr;
+  PAVO_ASSIGN_OR_RETURN(auto devices, open_devices(registry, request));
   session->phases.end("devices");
   PAVO_ASSIGN_OR_RETURN(
       session->engine, llm::Engine::create(*session->source, std::move(devices), options));
@@ -155,6 +168,17 @@ Status start_engine(const ModelFlags& flags, const TokensNeeded& needed, Session
   session->phases.end("weights and plan");
   note_placement(*session, flags.settings.quiet);
   return Status();
+}
+
+Status close_trace(const ModelFlags& flags, Status result, Session* session) {
+  if (session->trace == nullptr) {
+    return result;
+  }
+  const Status closed = session->trace->finish();
+  if (closed.ok() && !flags.settings.quiet) {
+    note("trace: " + flags.trace_file);
+  }
+  return result.ok() ? closed : result;
 }
 
 int64_t peak_memory_bytes() {

@@ -11,6 +11,7 @@
 #include "apps/cli/settings.h"
 #include "core/placement.h"
 #include "core/status.h"
+#include "core/trace.h"
 #include "llm/engine.h"
 #include "llm/model_file.h"
 
@@ -22,6 +23,7 @@ struct ModelFlags {
   int32_t batch = 512;
   bool exact = false;
   std::string attention = "auto";
+  std::string trace_file;  // empty: no trace
   SettingFlags settings;
 };
 void add_model_options(CLI::App* command, ModelFlags* flags);
@@ -46,6 +48,7 @@ struct Session {
   Config config;
   Phases phases;
   std::unique_ptr<llm::ModelSource> source;
+  std::unique_ptr<Trace> trace;  // with --trace
   std::unique_ptr<llm::Engine> engine;
   PlacementSummary placement;
 };
@@ -63,6 +66,9 @@ struct TokensNeeded {
 // standard error, and warns of a context beyond the model's. kInvalidArgument if the context cannot
 // hold needed.least.
 Status start_engine(const ModelFlags& flags, const TokensNeeded& needed, Session* session);
+
+// Closes the trace, if there is one. The command's own failure comes before the trace's.
+Status close_trace(const ModelFlags& flags, Status result, Session* session);
 
 // The most memory the process held, in bytes; 0 if the system does not say.
 int64_t peak_memory_bytes();

@@ -47,6 +47,29 @@ class Run(Case):
             self.assertIn(word, done.stderr)
             self.assertNotIn(word, text)
 
+    def test_trace_tells_every_node_of_every_step(self):
+        path = harness.FOLDER / "trace.json"
+        self.assert_ok(run("-p", "Once", "-n", "3", *GREEDY, "--trace", path))
+        events = [e for e in json.loads(path.read_text()) if e["ph"] == "X"]
+        steps = [e for e in events if e["name"] == "step"]
+        self.assertEqual(len(steps), 3)  # the prompt's gives the first token
+        for step in steps:
+            end = step["ts"] + step["dur"] + 0.01
+            inside = [e for e in events if step["ts"] <= e["ts"] and e["ts"] + e["dur"] <= end]
+            nodes = [e for e in inside if e["cat"] == "node"]
+            self.assertEqual(len(nodes), 34 + (step is steps[0]))
+            self.assertLessEqual(sum(e["dur"] for e in nodes), step["dur"])
+            self.assertTrue(all(e["args"]["kernel"] for e in nodes))
+            self.assertIn("blk.0.attn_q", [e["name"] for e in nodes])
+
+    def test_trace_that_cannot_be_written(self):
+        missing = harness.FOLDER / "missing" / "trace.json"
+        done = run("-p", "Once", "-n", "1", *GREEDY, "--trace", missing)
+        self.assert_fails(done, 1, missing, "No such file or directory")
+        done = run("-p", "Once", "-n", "1", *GREEDY, "--trace", "/dev/full")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not be written to its end", done.stderr)
+
     def test_quiet(self):
         done = run("-p", "Once", "-n", "4", *GREEDY, "--quiet")
         self.assert_ok(done)

@@ -109,13 +109,8 @@ TEST(OpRules, EveryOpHasRules) {
 
 TEST(OpRules, MatmulCostIsItsBytesAndFlops) {
   SmallGraph g;
-  const TensorId out =
-      g.graph.add(pavo_op_matmul, "mm", {g.x, g.w}, pavo_matmul_params{}).value()[0];
-  const Node& node = g.graph.nodes()[1];
-  const std::vector<const Tensor*> inputs = {&g.graph.tensor(g.x), &g.graph.tensor(g.w)};
-  const std::vector<const Tensor*> outputs = {&g.graph.tensor(out)};
-  const IdealCost cost =
-      find_op(pavo_op_matmul)->rules.cost(OpView{node, inputs, g.graph.bucket(), 1}, outputs);
+  ASSERT_TRUE(g.graph.add(pavo_op_matmul, "mm", {g.x, g.w}, pavo_matmul_params{}).ok());
+  const IdealCost cost = ideal_cost(g.graph, g.graph.nodes()[1]);
   EXPECT_EQ(cost.flops, 2 * 3 * 5 * 64);
   EXPECT_EQ(cost.bytes, 3 * 64 * 4 + 5 * 40 + 3 * 5 * 4);  // q4_1: 20 bytes a block of 32
 }
