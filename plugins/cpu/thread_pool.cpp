@@ -70,7 +70,8 @@ int32_t available_cores() {
 
 ThreadPool::ThreadPool(int32_t threads)
     : threads_(std::max<int32_t>(1, threads)),
-      spin_ns_(threads_ <= available_cores() ? kSpinNs : kOversubscribedSpinNs) {
+      spin_ns_(threads_ <= available_cores() ? kSpinNs : kOversubscribedSpinNs),
+      offers_(std::make_unique<Offer[]>(static_cast<size_t>(threads_))) {
   workers_.reserve(static_cast<size_t>(threads_ - 1));
   try {
     for (int32_t thread = 1; thread < threads_; ++thread) {
@@ -108,30 +109,39 @@ void ThreadPool::wait_while(const std::atomic<uint32_t>& value, uint32_t old) co
   value.wait(old, std::memory_order_acquire);
 }
 
-void ThreadPool::run_part(const Loop& loop, int32_t part) {
-  if (part >= loop.parts) {
-    return;
-  }
-  const int64_t units = (loop.count + loop.grain - 1) / loop.grain;
-  const int64_t base = units / loop.parts;
-  const int64_t extra = units % loop.parts;  // the first parts take one unit more
-  const int64_t first = part * base + std::min<int64_t>(part, extra);
+void ThreadPool::run_part(int64_t part) const {
+  const int64_t units = (loop_.count + loop_.grain - 1) / loop_.grain;
+  const int64_t base = units / loop_.parts;
+  const int64_t extra = units % loop_.parts;  // the first parts take one unit more
+  const int64_t first = part * base + std::min(part, extra);
   const int64_t last = first + base + (part < extra ? 1 : 0);
-  loop.call(loop.fn, first * loop.grain, std::min(last * loop.grain, loop.count), part);
+  const int64_t end = std::min(last * loop_.grain, loop_.count);
+  loop_.call(loop_.fn, first * loop_.grain, end, static_cast<int32_t>(part));
 }
 
-void ThreadPool::worker(int32_t thread) {
-  uint32_t seen = 0;
+// The exchange that takes an offer acquires what its release wrote: loop_, and before it all that
+// the caller did. Each decrement releases what a part wrote; decrements of one counter form a
+// release sequence, so the caller's acquire of the zero sees the results of all parts.
+void ThreadPool::take(int64_t part) {
+  if (!offers_[static_cast<size_t>(part)].open.exchange(false, std::memory_order_acq_rel)) {
+    return;
+  }
+  run_part(part);
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    unfinished_.notify_one();
+  }
+}
+
+void ThreadPool::worker(int64_t part) {
   for (;;) {
-    wait_while(generation_, seen);
-    seen = generation_.load(std::memory_order_acquire);
-    if (stopping_.load(std::memory_order_relaxed)) {
+    // Acquired before the offer is looked at: a loop raises it after its offers are open, so who
+    // reads the new value finds the offer, and who finds none waits on the old value and is woken.
+    const uint32_t seen = generation_.load(std::memory_order_acquire);
+    if (stopping_.load(std::memory_order_relaxed)) {  // written before generation_ rose
       return;
     }
-    run_part(loop_, thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      running_.notify_one();
-    }
+    take(part);
+    wait_while(generation_, seen);
   }
 }
 
@@ -147,14 +157,21 @@ void ThreadPool::run(int64_t count, int64_t grain, void* fn, Call body) {
     return;
   }
   loop_ = {count, grain, parts, fn, body};
-  running_.store(static_cast<uint32_t>(threads_ - 1), std::memory_order_relaxed);
+  // Nobody counts down before an offer is open, and the offers release this with loop_.
+  unfinished_.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
+  for (int64_t part = 1; part < parts; ++part) {
+    offers_[static_cast<size_t>(part)].open.store(true, std::memory_order_release);
+  }
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  run_part(loop_, 0);
-  uint32_t left = running_.load(std::memory_order_acquire);
+  run_part(0);
+  for (int64_t part = parts - 1; part > 0; --part) {
+    take(part);
+  }
+  uint32_t left = unfinished_.load(std::memory_order_acquire);
   while (left != 0) {
-    wait_while(running_, left);
-    left = running_.load(std::memory_order_acquire);
+    wait_while(unfinished_, left);
+    left = unfinished_.load(std::memory_order_acquire);
   }
 }
 

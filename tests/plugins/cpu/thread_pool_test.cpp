@@ -1,15 +1,20 @@
 #include "plugins/cpu/thread_pool.h"
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <future>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 namespace pavo::cpu {
 namespace {
@@ -76,6 +81,47 @@ TEST(ThreadPool, SurvivesBurstsAndSleep) {
   for (int64_t k = 0; k < 1000; ++k) {
     ASSERT_EQ(sums[static_cast<size_t>(k)], k * runs);
   }
+}
+
+std::atomic<bool> hold_thread{false};
+std::atomic<bool> thread_held{false};
+
+void hold(int /*signal*/) {
+  thread_held = true;
+  while (hold_thread) {
+  }
+}
+
+// A worker whose core is taken by another program for a while holds nothing up.
+TEST(ThreadPool, CallerTakesThePartsOfAHeldWorker) {
+  ThreadPool pool(2);
+  const pthread_t caller = pthread_self();
+  std::atomic<pthread_t> worker{caller};
+  while (worker == caller) {
+    pool.parallel_for(2, 1, [&](int64_t, int64_t, int32_t) {
+      if (pthread_self() != caller) {
+        worker = pthread_self();
+      }
+    });
+  }
+  std::signal(SIGUSR1, hold);
+  thread_held = false;
+  hold_thread = true;
+  pthread_kill(worker, SIGUSR1);
+  while (!thread_held) {
+    std::this_thread::yield();
+  }
+  std::set<std::pair<int64_t, int32_t>> parts;
+  std::future<void> loop = std::async(std::launch::async, [&] {
+    pool.parallel_for(
+        2, 1, [&](int64_t begin, int64_t, int32_t part) { parts.emplace(begin, part); });
+  });
+  const bool ended = loop.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  hold_thread = false;
+  loop.wait();
+  std::signal(SIGUSR1, SIG_DFL);
+  EXPECT_TRUE(ended) << "the loop waited for a worker that cannot run";
+  EXPECT_EQ(parts, (std::set<std::pair<int64_t, int32_t>>{{0, 0}, {1, 1}}));
 }
 
 TEST(ThreadPool, StartsAndStopsIdle) {
