@@ -10,6 +10,8 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include "core/host_api.h"
+
 namespace pavo {
 namespace {
 
@@ -119,7 +121,9 @@ void set_log_sink(LogSink sink) {
 
 void log_message(LogLevel level, std::string_view message) noexcept {
   try {
-    log().logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+    // Names of files and values of settings are in it, and it goes to a terminal.
+    const std::string text = printable(message, message.size());
+    log().logger.log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
   } catch (...) {
     return;  // no memory for the logger itself: nothing is left to report it with
   }

@@ -33,6 +33,13 @@ TEST_F(LogTest, SinkGetsMessagesOfAtLeastTheLevel) {
   EXPECT_EQ(lines[1], std::make_pair(LogLevel::kError, std::string("bad")));
 }
 
+TEST_F(LogTest, KeepsWhatUpsetsATerminalOut) {
+  std::string line;
+  set_log_sink([&](LogLevel, std::string_view text) { line = text; });
+  log_warn("folder \x1b[2J\n\xff: caf\xc3\xa9");
+  EXPECT_EQ(line, "folder ?[2J ?: caf\xc3\xa9");
+}
+
 TEST_F(LogTest, WritesToStandardErrorOnly) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
