@@ -2,7 +2,12 @@
 #include "core/config_source.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 // Debian's library form of toml++ is built with exceptions; the headers alone do without.
 #define TOML_EXCEPTIONS 0
@@ -97,6 +102,9 @@ std::string file_fault(const fs::path& path) {
   const uintmax_t size = fs::file_size(path, error);
   if (error || size > kMaxFileBytes) {
     return "expected a file of settings of at most 1 MiB";
+  }
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) {
+    return "cannot be read: " + std::error_code(errno, std::generic_category()).message();
   }
   return "";
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "pavo/quant.h"
 
@@ -165,6 +167,19 @@ TEST_F(ConfigTest, BrokenFilesAreNamed) {
   EXPECT_THAT(fault(), HasSubstr("expected a file of settings, got a folder"));
   user(std::string((1 << 20) + 1, '#'));
   EXPECT_THAT(fault(), HasSubstr("at most 1 MiB"));
+}
+
+TEST_F(ConfigTest, AFileThatMayNotBeReadIsNamed) {
+  user("context = 1\n");
+  ASSERT_EQ(::chmod(inputs_.user_file.c_str(), 0), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  // Root may read every file, so become somebody else meanwhile.
+  constexpr uid_t kNobody = 65534;
+  const uid_t own = ::geteuid();
+  ASSERT_EQ(::seteuid(own == 0 ? kNobody : own), 0);
+  const std::string told = fault();
+  ASSERT_EQ(::seteuid(own), 0);
+  EXPECT_THAT(told, HasSubstr(inputs_.user_file + ": cannot be read: Permission denied"));
 }
 
 TEST_F(ConfigTest, OnlyAFileNamedExplicitlyMustExist) {
