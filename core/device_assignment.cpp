@@ -193,8 +193,9 @@ class Assignment {
     std::vector<std::future<ProbeResult>> running;
     running.reserve(trials.size());
     for (const Trial& trial : trials) {
-      // The last one needs no thread of its own.
-      const auto policy = &trial == &trials.back() ? std::launch::deferred : std::launch::async;
+      // The last one needs no thread of its own, and no other one gets it if there are none left.
+      const auto policy = &trial == &trials.back() ? std::launch::deferred
+                                                   : std::launch::async | std::launch::deferred;
       running.push_back(std::async(policy, [this, &trial] {
         return run_trial(options_, report_.plugins[trial.plugin], report_.driver.version, trial);
       }));

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include <sys/stat.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "core/log.h"
 
 namespace pavo {
 namespace {
@@ -339,14 +342,20 @@ void watch_hangs(std::chrono::milliseconds limit) {
   if (!first) {
     return;
   }
-  std::thread([] {
-    for (;;) {
-      const int64_t limit_ns = hang_limit_ns.load();
-      const auto pause = std::min<int64_t>(limit_ns / 4, kSecond);
-      std::this_thread::sleep_for(nanoseconds(pause));
-      check_for_hangs(limit_ns);
-    }
-  }).detach();
+  try {
+    std::thread([] {
+      for (;;) {
+        const int64_t limit_ns = hang_limit_ns.load();
+        const auto pause = std::min<int64_t>(limit_ns / 4, kSecond);
+        std::this_thread::sleep_for(nanoseconds(pause));
+        check_for_hangs(limit_ns);
+      }
+    }).detach();
+  } catch (const std::system_error& error) {
+    log_warn(
+        std::string("no thread for the watchdog (") + error.what() +
+        "); a plugin that hangs will not be ended");
+  }
 }
 
 }  // namespace pavo

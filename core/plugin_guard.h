@@ -47,7 +47,8 @@ class PluginScope {
 void watch_crashes();
 
 // Ends the process with exit code 1 and one line when a call into a plugin takes longer than the
-// limit. Starts one thread; the second call only changes the limit.
+// limit. Starts one thread, or warns if the system has none; the second call only changes the
+// limit.
 void watch_hangs(std::chrono::milliseconds limit);
 
 }  // namespace pavo

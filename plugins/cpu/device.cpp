@@ -1,6 +1,8 @@
 #include "plugins/cpu/device.h"
 
+#include <algorithm>
 #include <cinttypes>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -14,16 +16,30 @@ constexpr uint64_t kBufferAlignment = 64;  // a cache line, and the widest vecto
 }  // namespace
 
 pavo_device::pavo_device(const pavo_host_api& host, const pavo::cpu::Options& options)
-    : pool_(options.threads), host_(host), options_(options) {}
+    : pool_(options.threads), host_(host), options_(options) {
+  if (pool_.running_threads() < pool_.threads()) {
+    log(PAVO_LOG_WARN,
+        "cpu: the system gave only %d of %d threads; it will be slower",
+        pool_.running_threads(),
+        pool_.threads());
+  }
+}
 
 pavo_device::~pavo_device() {
   const int32_t left = buffers_.load();
   if (left != 0) {
-    char text[96];
-    const int size =
-        std::snprintf(text, sizeof text, "cpu: device closed while %d buffers were alive", left);
-    host_.log(host_.context, PAVO_LOG_ERROR, text, static_cast<uint64_t>(size));
+    log(PAVO_LOG_ERROR, "cpu: device closed while %d buffers were alive", left);
   }
+}
+
+void pavo_device::log(int32_t level, const char* format, ...) {
+  char text[96];
+  va_list args;
+  va_start(args, format);
+  const int size = std::vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  const auto most = static_cast<int>(sizeof text) - 1;
+  host_.log(host_.context, level, text, static_cast<uint64_t>(std::clamp(size, 0, most)));
 }
 
 int32_t pavo_device::buffer_create(int64_t size_bytes, pavo_buffer** out, pavo_error* error) {

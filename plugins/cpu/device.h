@@ -19,7 +19,7 @@ struct pavo_buffer {
 
 struct pavo_device {
  public:
-  // Starts the threads; throws if the system has none.
+  // Starts the threads, and says so if the system has too few.
   pavo_device(const pavo_host_api& host, const pavo::cpu::Options& options);
   ~pavo_device();
   pavo_device(const pavo_device&) = delete;
@@ -35,6 +35,9 @@ struct pavo_device {
   void buffer_destroy(pavo_buffer* buffer);
 
  private:
+  // One line for the host's log, of up to 95 bytes.
+  __attribute__((format(printf, 3, 4))) void log(int32_t level, const char* format, ...);
+
   pavo::cpu::ThreadPool pool_;  // first: it lies on cache lines of its own
   const pavo_host_api& host_;
   const pavo::cpu::Options options_;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <sched.h>
@@ -77,6 +78,8 @@ ThreadPool::ThreadPool(int32_t threads)
     for (int32_t thread = 1; thread < threads_; ++thread) {
       workers_.emplace_back([this, thread] { worker(thread); });
     }
+  } catch (const std::system_error&) {
+    return;  // no more to be had: the caller takes the parts that lack a thread
   } catch (...) {
     stop();
     throw;

@@ -24,6 +24,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int32_t threads() const { return threads_; }
+  // Fewer than threads() if the system did not give as many; loops are cut into the same parts.
+  int32_t running_threads() const { return 1 + static_cast<int32_t>(workers_.size()); }
 
   // Calls fn(begin, end, part) for parts that together cover 0..count-1 once, and returns when all
   // are done. Every begin is a multiple of grain; 0 <= part < threads() differs between the parts

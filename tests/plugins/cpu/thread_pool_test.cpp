@@ -124,6 +124,25 @@ TEST(ThreadPool, CallerTakesThePartsOfAHeldWorker) {
   EXPECT_EQ(parts, (std::set<std::pair<int64_t, int32_t>>{{0, 0}, {1, 1}}));
 }
 
+// No thread can have a stack as large as the address space.
+TEST(ThreadPool, CutsLoopsTheSameWithoutThreads) {
+  pthread_attr_t usual;
+  pthread_attr_t hopeless;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&hopeless), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&hopeless, size_t{1} << 47), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&hopeless), 0);
+  ThreadPool pool(3);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(pool.running_threads(), 1);
+  EXPECT_EQ(pool.threads(), 3);
+  std::set<std::tuple<int64_t, int64_t, int32_t>> parts;
+  pool.parallel_for(
+      7, 1, [&](int64_t begin, int64_t end, int32_t part) { parts.emplace(begin, end, part); });
+  EXPECT_EQ(
+      parts, (std::set<std::tuple<int64_t, int64_t, int32_t>>{{0, 3, 0}, {3, 5, 1}, {5, 7, 2}}));
+}
+
 TEST(ThreadPool, StartsAndStopsIdle) {
   for (int i = 0; i < 50; ++i) {
     ThreadPool pool(3);
