@@ -37,13 +37,14 @@ Result<GenerateResult> generate(
     return Status(Code::kInvalidArgument, "expected a prompt of at least one token");
   }
   GenerateResult result;
-  result.prompt_tokens = static_cast<int64_t>(prompt.size());
+  const int64_t length_before = engine.length(sequence);
   Sampler sampler(options.sampler);
 
   const auto prompt_start = Clock::now();
   const Outputs wanted = options.max_tokens == 0 ? Outputs::kNone : Outputs::kLast;
   Result<std::vector<float>> logits = engine.decode(sequence, prompt, wanted, callbacks.keep_going);
   result.prompt_ns = elapsed_ns(prompt_start);
+  result.prompt_tokens = engine.length(sequence) - length_before;
   if (!logits.ok() && logits.status().code() == Code::kCancelled) {
     result.reason = StopReason::kStopped;
     return result;

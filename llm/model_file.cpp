@@ -42,7 +42,13 @@ const TensorTable& ModelSource::tensors() const {
 
 Result<ModelSource> ModelSource::open(const std::string& path) {
   std::error_code error;
-  const bool is_directory = fs::is_directory(path, error);
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    return Status(
+        Code::kInvalidFile,
+        quote(path) + ": " + error.message() + "; expected a GGUF file, or a Hub directory");
+  }
+  const bool is_directory = fs::is_directory(status);
   Result<ModelSource> source = is_directory ? open_hub(path) : open_gguf(path);
   if (!source.ok()) {
     return source.status().with_context(quote(path));

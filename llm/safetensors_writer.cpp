@@ -28,15 +28,15 @@ struct Target {
 Target find_target(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path resolved = fs::canonical(path, error);  // a link keeps pointing to the result
-  if (error) {
-    return {path + ".part" + std::to_string(::getpid()), path};
-  }
-  // Renaming onto /dev/null or a pipe would replace it: those are written directly.
-  if (!fs::is_regular_file(resolved, error)) {
+  const bool is_new = fs::symlink_status(path, error).type() == fs::file_type::not_found;
+  // Renaming onto /dev/null, a pipe or the link /dev/stdout would replace it: those are written
+  // directly, and so is what a link to nowhere names.
+  if (!is_new && !fs::is_regular_file(path, error)) {
     return {path, path};
   }
-  return {resolved.string() + ".part" + std::to_string(::getpid()), resolved.string()};
+  const fs::path resolved = fs::canonical(path, error);  // a link keeps pointing to the result
+  const std::string final = error ? path : resolved.string();
+  return {final + ".part" + std::to_string(::getpid()), final};
 }
 
 bool write_all(int fd, std::span<const std::byte> bytes) {

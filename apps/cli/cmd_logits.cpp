@@ -48,6 +48,18 @@ Result<std::vector<int32_t>> read_ids(const std::string& path, int64_t vocab_siz
   return ids;
 }
 
+// Stops after the step in which Ctrl-C comes. Not beyond: writing to a pipe can take for ever.
+Result<std::vector<float>> compute(
+    llm::Engine& engine, const std::vector<int32_t>& ids, bool quiet) {
+  PAVO_ASSIGN_OR_RETURN(const llm::SequenceId sequence, engine.create_sequence());
+  Progress progress("logits", quiet);
+  const InterruptScope interrupt;
+  return engine.decode(sequence, ids, llm::Outputs::kAll, [&] {
+    progress.update(engine.length(sequence), static_cast<int64_t>(ids.size()));
+    return !InterruptScope::requested();
+  });
+}
+
 Status logits(const LogitsFlags& flags) {
   PAVO_ASSIGN_OR_RETURN(Session session, open_session(flags.model));
   PAVO_ASSIGN_OR_RETURN(const auto model, llm::make_model(*session.source));
@@ -55,16 +67,8 @@ Status logits(const LogitsFlags& flags) {
   PAVO_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, read_ids(flags.tokens, vocab_size));
   const auto count = static_cast<int64_t>(ids.size());
   PAVO_RETURN_IF_ERROR(start_engine(flags.model, {count, count}, &session));
-  llm::Engine& engine = *session.engine;
-  PAVO_ASSIGN_OR_RETURN(const llm::SequenceId sequence, engine.create_sequence());
-  Progress progress("logits", flags.model.settings.quiet);
-  const InterruptScope interrupt;
   PAVO_ASSIGN_OR_RETURN(
-      const std::vector<float> values, engine.decode(sequence, ids, llm::Outputs::kAll, [&] {
-        progress.update(engine.length(sequence), count);
-        return !InterruptScope::requested();
-      }));
-  progress.clear();
+      const std::vector<float> values, compute(*session.engine, ids, flags.model.settings.quiet));
   return close_trace(
       flags.model,
       llm::write_safetensors_f32(flags.out, "logits", count, vocab_size, values),

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -13,6 +14,7 @@
 #include "apps/cli/io.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/session.h"
+#include "core/text.h"
 #include "llm/generator.h"
 #include "llm/tokenizer.h"
 
@@ -41,6 +43,19 @@ std::function<std::string(const std::string&)> number_in(double low, double high
     std::array<char, 96> fault{};
     std::snprintf(fault.data(), fault.size(), "expected a number from %g to %g, got ", low, high);
     return fault.data() + ("'" + text + "'");
+  };
+}
+
+// CLI11 reads what does not fit as the nearest number that does, so a range of all numbers would
+// let it pass.
+std::function<std::string(const std::string&)> integer_in(int64_t low, int64_t high) {
+  return [low, high](const std::string& text) {
+    const std::optional<int64_t> value = parse_int(text);
+    if (value && *value >= low && *value <= high) {
+      return std::string();
+    }
+    return "expected an integer from " + std::to_string(low) + " to " + std::to_string(high) +
+           ", got '" + text + "'";
   };
 }
 
@@ -79,6 +94,7 @@ void add_run_options(CLI::App* command, RunFlags* flags) {
       ->type_name("P")
       ->capture_default_str();
   command->add_option("-s,--seed", flags->seed, "of the choice of tokens; not given or -1: random")
+      ->check(integer_in(-1, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
   command->add_flag("--timings", flags->timings, "report where the time went");
   add_model_options(command, &flags->model);
@@ -131,17 +147,19 @@ void note_timings(Session& session, const llm::GenerateResult& result, double fi
       static_cast<double>(result.prompt_ns) / 1e6,
       per_second(result.prompt_tokens, result.prompt_ns));
   note(line.data());
-  std::snprintf(
-      line.data(),
-      line.size(),
-      "generation: %lld tokens, %lld steps in %.1f ms, %.1f tokens/s; first token %.1f ms after "
-      "start",
-      static_cast<long long>(result.tokens.size()),
-      static_cast<long long>(result.generated_steps),
-      static_cast<double>(result.generated_ns) / 1e6,
-      per_second(result.generated_steps, result.generated_ns),
-      first_token_ms);
-  note(line.data());
+  if (!result.tokens.empty()) {
+    std::snprintf(
+        line.data(),
+        line.size(),
+        "generation: %lld tokens, %lld steps in %.1f ms, %.1f tokens/s; first token %.1f ms after "
+        "start",
+        static_cast<long long>(result.tokens.size()),
+        static_cast<long long>(result.generated_steps),
+        static_cast<double>(result.generated_ns) / 1e6,
+        per_second(result.generated_steps, result.generated_ns),
+        first_token_ms);
+    note(line.data());
+  }
   const Result<int32_t> launches = session.engine->launches_per_token();
   std::snprintf(
       line.data(),

@@ -44,6 +44,9 @@ Status read_failure(const std::string& path) {
   return Status(Code::kInvalidFile, "cannot read '" + path + "': " + std::strerror(errno));
 }
 
+// A context of the most tokens that there may be, a few bytes each. Endless input ends here.
+constexpr size_t kMaxInputBytes = 256 << 20;
+
 Result<std::string> read_descriptor(int descriptor, const std::string& path) {
   std::string text;
   std::array<char, 1 << 16> buffer;
@@ -54,6 +57,12 @@ Result<std::string> read_descriptor(int descriptor, const std::string& path) {
     }
     if (count > 0) {
       text.append(buffer.data(), static_cast<size_t>(count));
+      if (text.size() > kMaxInputBytes) {
+        return Status(
+            Code::kInvalidFile,
+            "cannot use '" + path + "': expected at most " + std::to_string(kMaxInputBytes) +
+                " bytes, found more; give a part of it");
+      }
     } else if (errno != EINTR) {
       return read_failure(path);
     }

@@ -23,7 +23,8 @@ class StandardOutput {
 // Lines on standard error, for notes that belong to a run. What could upset a terminal is replaced.
 void note(const std::string& text);
 
-// The whole file, or standard input for "-". kInvalidFile names it and the system's reason.
+// The whole file, or standard input for "-". kInvalidFile names it and the system's reason, or that
+// there are more than 256 MiB.
 Result<std::string> read_all(const std::string& path);
 
 }  // namespace pavo::cli

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,16 @@ int report_usage(const CLI::App& app, const std::string& fault, const std::strin
   return kExitUsage;
 }
 
+// Says what went wrong, if anything did.
+int finish(const Status& status) {
+  if (!status.ok() && status.code() != Code::kCancelled) {
+    for (const std::string& line : split(status.message(), '\n')) {
+      note("error: " + line);
+    }
+  }
+  return exit_code(status);
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app("Runs language models on Pascal and Volta GPUs, and on the CPU.", "pavo");
   app.require_subcommand(1);
@@ -62,17 +73,13 @@ int run_main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    return finish(StandardOutput().write(text.str()));
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error.what(), first_word);
   }
-  const Status status = action();
-  if (!status.ok() && status.code() != Code::kCancelled) {
-    for (const std::string& line : split(status.message(), '\n')) {
-      note("error: " + line);
-    }
-  }
-  return exit_code(status);
+  return finish(action());
 }
 
 }  // namespace
@@ -82,6 +89,7 @@ int run_main(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A reader that goes away shows as an error of write(), which StandardOutput handles.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // the same for a file that may not grow: an error, not an end
   pavo::watch_crashes();
   try {
     return pavo::cli::run_main(argc, argv);

@@ -48,6 +48,8 @@ class Usage(Case):
             ("--threads", "x", "--threads: threads: expected integer"),
             ("--attention", "fast", "auto"),
             ("--batch", "0", "--batch"),
+            ("--seed", "9223372036854775808", "got '9223372036854775808'"),
+            ("--seed", "-2", "expected an integer from -1 to"),
         ):
             with self.subTest(option=option, value=value):
                 self.assert_fails(pavo("run", "-m", model, "-p", "a", option, value), 2, word)
@@ -82,9 +84,20 @@ class Files(Case):
         self.assertFalse((harness.FOLDER / "never").exists())
 
     def test_unusable_text_files(self):
-        for path in (harness.FOLDER / "none.txt", harness.FOLDER):
+        for path in (harness.FOLDER / "none.txt", harness.FOLDER, "/dev/zero"):
             self.assert_fails(pavo("tokenize", "-m", tiny_model(), "-f", path), 3, path)
-            self.assert_fails(pavo("run", "-m", tiny_model(), "-f", path), 3, path)
+            done = pavo("run", "-m", tiny_model(), "-f", path)
+            self.assert_fails(done, 3, path)
+        self.assertIn("expected at most 268435456 bytes", done.stderr)
+
+    def test_a_missing_model_is_named_once(self):
+        path = harness.FOLDER / "none.gguf"
+        done = pavo("run", "-m", path, "-p", "a")
+        self.assertEqual(
+            done.stderr,
+            f"error: '{path}': No such file or directory; "
+            "expected a GGUF file, or a Hub directory\n",
+        )
 
 
 class Info(Case):
@@ -305,7 +318,13 @@ class Output(Case):
         command.stderr.close()
 
     def test_full_disk_is_a_failure(self):
-        for command in (["doctor"], ["info", tiny_model()], ["config", "docs"]):
+        for command in (
+            ["doctor"],
+            ["info", tiny_model()],
+            ["config", "docs"],
+            ["--version"],
+            ["run", "--help"],
+        ):
             with open("/dev/full", "wb") as full:
                 done = subprocess.run(
                     [harness.PAVO, *command],

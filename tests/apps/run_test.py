@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import re
 import resource
 import signal
 import struct
@@ -156,6 +157,20 @@ class Run(Case):
             done = run("-p", "a", "-c", "134217728", preexec_fn=lambda: limit_memory(4 << 30))
         self.assert_fails(done, 1, "bytes of host memory", "smaller context")
 
+    def test_threads_that_cannot_be_had(self):
+        expected = self.assert_ok(run("-p", "Once", "-n", "4", *GREEDY))
+        stack = 1 << 47  # of every new thread: more than there are addresses
+        done = run(
+            "-p",
+            "Once",
+            "-n",
+            "4",
+            *GREEDY,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (stack, stack)),
+        )
+        self.assertEqual(self.assert_ok(done), expected)
+        self.assertIn("the system gave only 1 of 2 threads", done.stderr)
+
     def test_kv_types(self):
         expected = self.assert_ok(run("-p", "Once", "-n", "8", *GREEDY, "--kv-type", "f32"))
         same = run("-p", "Once", "-n", "8", *GREEDY, "--kv-type", "f16,f16")
@@ -187,7 +202,7 @@ class Streams(Case):
     def start_long_prompt(self, batch):
         path = harness.FOLDER / "long.txt"
         path.write_text("the hill " * 10000)
-        command = self.start("-f", path, "--batch", str(batch), "-n", "5")
+        command = self.start("-f", path, "--batch", str(batch), "-n", "5", "--timings")
         # These lines come when the model is ready; the prompt follows at once.
         self.assertIn(b"placement: ", command.stderr.readline())
         self.assertIn(b"seed: ", command.stderr.readline())
@@ -199,6 +214,8 @@ class Streams(Case):
         command = self.start_long_prompt(batch=16)
         out, err = command.communicate(timeout=harness.TIMEOUT_S)
         self.assertEqual((command.returncode, out), (130, b""), err)
+        self.assertLess(int(re.search(rb"(?m)^prompt: (\d+) tokens", err)[1]), 30000)
+        self.assertNotIn(b"generation: ", err)
 
     def test_second_interrupt_ends_a_long_step_at_once(self):
         command = self.start_long_prompt(batch=65536)
@@ -292,6 +309,50 @@ class Logits(Case):
             done = pavo("logits", "-m", tiny_model(), "--tokens", path, "--out", out)
             self.assert_fails(done, 3, path, word)
             self.assertFalse(out.exists())
+
+    def start(self, out, **options):
+        path = harness.FOLDER / "two.json"
+        path.write_text("[5, 6]")
+        return subprocess.Popen(
+            [harness.PAVO, "logits", "-m", tiny_model(), "--tokens", path, "--out", out],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=harness.environment(),
+            **options,
+        )
+
+    def test_links_stay_links(self):
+        rows = self.logits([5, 6])
+        size = len(rows) * len(rows[0]) * 4
+        link = harness.FOLDER / "link"
+        for target in ("/proc/self/fd/1", harness.FOLDER / "named-by-a-link"):
+            link.symlink_to(target)
+            command = self.start(link)
+            out, err = command.communicate(timeout=harness.TIMEOUT_S)
+            self.assertEqual(command.returncode, 0, err)
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(len((out or link.read_bytes()).split(b"}}", 1)[1].lstrip(b" ")), size)
+            link.unlink()
+
+    def test_a_file_that_may_not_grow_is_a_failure(self):
+        out = harness.FOLDER / "small.safetensors"
+        command = self.start(
+            out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        )
+        _, err = command.communicate(timeout=harness.TIMEOUT_S)
+        self.assertEqual(command.returncode, 1, err)
+        self.assertIn(b"File too large", err)
+        self.assertEqual(list(harness.FOLDER.glob("small*")), [])
+
+    def test_interrupt_while_a_pipe_has_no_reader(self):
+        pipe = harness.FOLDER / "pipe"
+        os.mkfifo(pipe)
+        command = self.start(pipe)
+        self.assertIn(b"placement: ", command.stderr.readline())
+        time.sleep(0.5)
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=harness.TIMEOUT_S)
+        self.assertIn(command.returncode, (130, -signal.SIGINT))
 
     def test_a_result_that_cannot_be_written_is_a_failure(self):
         path = harness.FOLDER / "one.json"
