@@ -44,10 +44,10 @@ function(pavo_describe_cuda_plugin target sm)
     PAVO_CUDA_DRIVER_MIN="${driver_min}")
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME pavo-cuda-sm${sm}
-    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/sdk/cmake/exports.map)
   target_link_options(${target} PRIVATE
     # One exported symbol: the static CUDA runtime and the C++ library stay inside.
-    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/sdk/cmake/exports.map
     -Wl,-z,defs)
 endfunction()
 

@@ -55,12 +55,32 @@ __attribute__((format(printf, 3, 4))) inline int32_t fail(
   return code;
 }
 
+// An error on its way to a guard().
+struct Error final : std::exception {
+  int32_t code = PAVO_ERROR_INTERNAL;
+  char message[sizeof(pavo_error::message)] = {};
+  const char* what() const noexcept override { return message; }
+};
+
+[[noreturn]] __attribute__((format(printf, 2, 3))) inline void raise(
+    int32_t code, const char* format, ...) {
+  Error error;
+  error.code = code;
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(error.message, sizeof error.message, format, args);
+  va_end(args);
+  throw error;
+}
+
 // Runs `body`, which returns a status code; an exception becomes a status. Every entry of the table
 // is such a trampoline, so that nothing is thrown through C frames.
 template <typename Body>
 int32_t guard(pavo_error* error, Body&& body) noexcept {
   try {
     return body();
+  } catch (const Error& raised) {
+    return fail(error, raised.code, "%s", raised.message);
   } catch (const std::bad_alloc&) {
     return fail(error, PAVO_ERROR_OUT_OF_MEMORY, "out of host memory");
   } catch (const std::exception& exception) {
