@@ -4,8 +4,19 @@
 #include <vector>
 
 #include "tests/conformance/kit.h"
+#include "tests/ops/family.h"
 
 namespace pavo::conformance {
+
+using test::all_ops;
+using test::Axis;
+using test::base_sizes;
+using test::families_of;
+using test::Family;
+using test::Judge;
+using test::OpName;
+using test::Sizes;
+using test::sizes_text;
 
 std::vector<Check> file_checks();       // L0: nothing of the plugin runs
 std::vector<Check> load_checks();       // L0: loading and the query

@@ -3,7 +3,6 @@
 
 #include "tests/conformance/checks.h"
 #include "tests/conformance/device_queue.h"
-#include "tests/conformance/families.h"
 #include "tests/conformance/plugin_under_test.h"
 #include "tests/conformance/process_state.h"
 #include "tests/random.h"

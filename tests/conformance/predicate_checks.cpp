@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "tests/conformance/checks.h"
-#include "tests/conformance/families.h"
 #include "tests/conformance/plugin_under_test.h"
 #include "tests/conformance/profile.h"
 #include "tests/conformance/verdict_rules.h"

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "tests/conformance/checks.h"
-#include "tests/conformance/families.h"
 #include "tests/conformance/plugin_under_test.h"
 #include "tests/conformance/verdict_rules.h"
 

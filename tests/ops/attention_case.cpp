@@ -4,7 +4,11 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -318,6 +322,87 @@ Expected expect_attention(const OpCase& test_case, Arithmetic arithmetic) {
     formula.add(i / q.shape[1], i % q.shape[1], &expected);
   }
   return expected;
+}
+
+namespace {
+
+Family attention_family(const std::string& name, const AttentionForm& form) {
+  const bool wide = form.k_type == PAVO_TYPE_F32 && form.v_type == PAVO_TYPE_F32;
+  const bool prompt = form.tokens.front() > 1;
+  const auto fill = [form, prompt](const Sizes& s) {
+    AttentionForm sized = form;
+    sized.lengths = {static_cast<int32_t>(std::max(s[0], s[1])), 33};
+    sized.tokens = {static_cast<int32_t>(s[1]), 1};
+    if (!prompt) {
+      sized.lengths.pop_back();
+      sized.tokens.pop_back();
+    }
+    sized.kv_heads = s[2];
+    sized.heads = s[2] * s[3];
+    sized.head_dim = s[4];
+    sized.value_dim = form.value_dim == form.head_dim ? s[4] : std::min(form.value_dim, s[4]);
+    return sized;
+  };
+  return {
+      name,
+      {{"rows", 90, 200},
+       {"T", form.tokens.front(), 70},
+       {"G", 2, 3},
+       {"H/G", 3, 17},
+       {"D", form.head_dim, 260}},
+      [fill](Random& random, const Sizes& s) { return make_attention(random, fill(s)); },
+      judge_by([wide](const OpCase& test_case) {
+        const auto used = wide ? Arithmetic::kF32 : Arithmetic::kHalf;
+        return std::vector<Expected>{expect_attention(test_case, used)};
+      }),
+      [](const Sizes& s) { return std::max(s[0], s[1]); },
+      8,
+      2};
+}
+
+}  // namespace
+
+std::vector<Family> attention_families() {
+  std::vector<Family> families;
+  AttentionForm base;
+  base.head_dim = base.value_dim = 64;
+  for (const int32_t k_type : kKvTypes) {
+    for (const int32_t v_type : kKvTypes) {
+      AttentionForm form = base;
+      form.k_type = k_type;
+      form.v_type = v_type;
+      const std::string name = type_text(k_type) + " and " + type_text(v_type);
+      families.push_back(attention_family(name, form));
+      if (k_type == v_type) {
+        form.tokens = {7};
+        families.push_back(attention_family(name + ", prompt", form));
+      }
+    }
+  }
+  const auto add = [&](const std::string& name, auto&& change) {
+    AttentionForm form = base;
+    form.k_type = form.v_type = PAVO_TYPE_F16;
+    change(form);
+    families.push_back(attention_family(name, form));
+    form.tokens = {5};
+    families.push_back(attention_family(name + ", prompt", form));
+  };
+  add("all rows", [](auto& f) { f.causal = 0; });
+  add("window", [](auto& f) { f.window = 37; });
+  add("softcap", [](auto& f) { f.softcap = 5; });
+  add("sinks", [](auto& f) { f.sinks = true; });
+  add("slopes", [](auto& f) { f.slopes = true; });
+  add("padding", [](auto& f) { f.padding = 2; });
+  add("spare pages", [](auto& f) { f.spare_pages = 3; });
+  add("narrow values", [](auto& f) { f.value_dim = 48; });
+  add("values in keys", [](auto& f) {
+    f.v_in_k = true;
+    f.value_dim = 48;
+  });
+  AttentionForm list = base;
+  list.list_rows = 9;
+  families.push_back(attention_family("row list", list));
+  return families;
 }
 
 }  // namespace pavo::test

@@ -1,8 +1,11 @@
 #include "tests/ops/binary_case.h"
 
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -71,6 +74,33 @@ Expected expect_binary(const OpCase& test_case) {
                  : 0));
   }
   return expected;
+}
+
+std::vector<Family> binary_families() {
+  std::vector<Family> families;
+  const std::pair<int32_t, const char*> kinds[] = {
+      {PAVO_BINARY_ADD, "add"}, {PAVO_BINARY_SUB, "sub"}, {PAVO_BINARY_MUL, "mul"}};
+  const std::pair<int, const char*> shapes[] = {
+      {0, "same shape"}, {1, "row"}, {2, "column"}, {3, "weight"}};
+  for (const auto& [kind, kind_name] : kinds) {
+    for (const auto& [shape, shape_name] : shapes) {
+      for (const int64_t gap : {int64_t{0}, kFamilyGap}) {
+        families.push_back(
+            {std::string(kind_name) + ", " + shape_name + (gap > 0 ? ", gaps" : ""),
+             {{"T", 3, 200, 1, 0}, {"N", 70, 1100}},
+             [kind = kind, shape = shape, gap](Random& random, const Sizes& s) {
+               HostTensor b = shape == 0   ? random_activation(random, {s[0], s[1]}, gap)
+                              : shape == 1 ? random_activation(random, {s[1]})
+                              : shape == 2 ? random_activation(random, {s[0], 1})
+                                           : weight_f32(random.normals(s[1]));
+               return make_binary(random, kind, {s[0], s[1]}, std::move(b), gap);
+             },
+             judge_by(one(expect_binary)),
+             {}});
+      }
+    }
+  }
+  return families;
 }
 
 }  // namespace pavo::test

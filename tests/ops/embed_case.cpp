@@ -1,7 +1,9 @@
 #include "tests/ops/embed_case.h"
 
 #include <cmath>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -42,6 +44,37 @@ Expected expect_embed(const OpCase& test_case) {
     }
   }
   return expected;
+}
+
+namespace {
+
+std::vector<int32_t> spread_ids(Random& random, int64_t count, int64_t most) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (int32_t& id : ids) {
+    id = static_cast<int32_t>(random.integer(0, most));
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::vector<Family> embed_families() {
+  std::vector<Family> families;
+  for (const int32_t type : kWeightTypes) {
+    const int64_t block = pavo_type_block_values(type);
+    for (const int64_t gap : {int64_t{0}, kFamilyGap}) {
+      families.push_back(
+          {type_text(type) + (gap > 0 ? ", gaps" : ""),
+           {{"T", 5, 300, 1, 0}, {"V", 11, 400}, {"N", 2 * block, 260 + 3 * block, block}},
+           [type, gap](Random& random, const Sizes& s) {
+             const auto ids = spread_ids(random, s[0], s[1] - 1);
+             return make_embed(random, type, s[1], s[2], ids, gap);
+           },
+           judge_by(one(expect_embed)),
+           {}});
+    }
+  }
+  return families;
 }
 
 }  // namespace pavo::test

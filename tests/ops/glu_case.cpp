@@ -1,8 +1,13 @@
 #include "tests/ops/glu_case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -67,6 +72,31 @@ Expected expect_glu(const OpCase& test_case) {
         value, chain_tolerance(16, std::fabs(value)) + chain_tolerance(4, 1e-2 * std::fabs(g * u)));
   }
   return expected;
+}
+
+std::vector<Family> glu_families() {
+  std::vector<Family> families;
+  const std::pair<int32_t, const char*> kinds[] = {
+      {PAVO_GLU_SILU, "silu"},
+      {PAVO_GLU_GELU_TANH, "gelu_tanh"},
+      {PAVO_GLU_GELU_ERF, "gelu_erf"},
+      {PAVO_GLU_CLAMPED, "clamped"}};
+  for (const auto& [kind, name] : kinds) {
+    for (const bool packed : {false, true}) {
+      for (const int64_t gap : {int64_t{0}, kFamilyGap}) {
+        const GluForm form = {kind, packed, gap};
+        families.push_back(
+            {std::string(name) + (packed ? ", packed" : "") + (gap > 0 ? ", gaps" : ""),
+             {{"T", 3, 200, 1, 0}, {"N", 70, 1100}},
+             [form](Random& random, const Sizes& s) {
+               return make_glu(random, {s[0], s[1]}, form);
+             },
+             judge_by(one(expect_glu)),
+             {}});
+      }
+    }
+  }
+  return families;
 }
 
 }  // namespace pavo::test

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -74,6 +79,54 @@ std::vector<std::byte> expect_kv_store(const OpCase& test_case) {
     }
   }
   return expected.bytes;
+}
+
+namespace {
+
+Judge judge_pool(const OpCase& test_case) {
+  return [expected = expect_kv_store(test_case)](const OpRun& run) -> std::vector<std::string> {
+    const std::vector<std::byte>& actual = run.tensors[1].bytes;
+    const auto [got, wanted] = std::mismatch(actual.begin(), actual.end(), expected.begin());
+    if (got == actual.end()) {
+      return {};
+    }
+    return {
+        "byte " + std::to_string(got - actual.begin()) + " of the pool: expected " +
+        std::to_string(static_cast<int>(*wanted)) + ", got " +
+        std::to_string(static_cast<int>(*got))};
+  };
+}
+
+}  // namespace
+
+std::vector<Family> kv_store_families() {
+  std::vector<Family> families;
+  for (const int32_t type : kKvTypes) {
+    for (const int64_t gap : {int64_t{0}, kFamilyGap}) {
+      families.push_back(
+          {type_text(type) + (gap > 0 ? ", gaps" : ""),
+           {{"T", 4, 130, 1, 0}, {"G", 2, 9}, {"D", 64, 260}},
+           [type, gap](Random& random, const Sizes& s) {
+             // Distinct rows in a mixed order, every fifth token is padding.
+             const int64_t pages = s[0] / PAVO_KV_PAGE_ROWS + 2;
+             std::vector<int32_t> rows(static_cast<size_t>(pages * PAVO_KV_PAGE_ROWS));
+             std::iota(rows.begin(), rows.end(), 0);
+             for (size_t i = rows.size() - 1; i > 0; --i) {
+               std::swap(
+                   rows[i], rows[static_cast<size_t>(random.integer(0, static_cast<int64_t>(i)))]);
+             }
+             rows.resize(static_cast<size_t>(s[0]));
+             for (size_t i = 4; i < rows.size(); i += 5) {
+               rows[i] = -1;
+             }
+             return make_kv_store(
+                 random, type, pages, s[1], s[2], rows, random.normals(s[0] * s[1] * s[2], 2), gap);
+           },
+           judge_pool,
+           {}});
+    }
+  }
+  return families;
 }
 
 }  // namespace pavo::test

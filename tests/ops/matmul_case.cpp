@@ -1,7 +1,10 @@
 #include "tests/ops/matmul_case.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -75,6 +78,40 @@ Expected expect_matmul(const OpCase& test_case, Arithmetic arithmetic) {
     }
   }
   return expected;
+}
+
+std::vector<Family> matmul_families() {
+  std::vector<Family> families;
+  for (const int32_t type : kWeightTypes) {
+    const auto block = static_cast<int64_t>(pavo_type_block_values(type));
+    for (const int bits : {0, 1, 2, 7}) {
+      MatmulSizes form = {};
+      form.bias = (bits & 1) != 0;
+      form.precision = (bits & 2) != 0 ? PAVO_PRECISION_EXACT : PAVO_PRECISION_DEFAULT;
+      form.row_gap = (bits & 4) != 0 ? kFamilyGap : 0;
+      families.push_back(
+          {type_text(type) + (form.bias ? ", bias" : "") +
+               (form.precision == PAVO_PRECISION_EXACT ? ", exact" : "") +
+               (form.row_gap > 0 ? ", gaps" : ""),
+           {{"T", 3, 130, 1, 0},
+            {"N", 37, 260},
+            {"K", std::max<int64_t>(block, 64), 1100, block, 0}},
+           [type, form](Random& random, const Sizes& s) {
+             MatmulSizes sizes = form;
+             sizes.tokens = s[0];
+             sizes.columns = s[1];
+             sizes.depth = s[2];
+             OpCase test_case = make_matmul(random, type, sizes);
+             test_case.weight_shift = s[1] % 2;
+             return test_case;
+           },
+           judge_by([](const OpCase& test_case) {
+             return std::vector<Expected>{expect_matmul(test_case, matmul_arithmetic(test_case))};
+           }),
+           {}});
+    }
+  }
+  return families;
 }
 
 }  // namespace pavo::test

@@ -1,7 +1,11 @@
 #include "tests/ops/norm_case.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -102,6 +106,36 @@ std::vector<Expected> expect_norm(const OpCase& test_case) {
     }
   }
   return expected;
+}
+
+std::vector<Family> norm_families() {
+  std::vector<Family> families;
+  for (const int32_t kind : {PAVO_NORM_RMS, PAVO_NORM_LAYER, PAVO_NORM_L2}) {
+    for (int bits = 0; bits < 16; ++bits) {
+      NormForm form;
+      form.kind = kind;
+      form.weight = (bits & 1) != 0;
+      form.bias = (bits & 2) != 0;
+      form.residual = (bits & 4) != 0;
+      form.sum = (bits & 8) != 0;
+      form.weight_offset = form.weight && form.bias ? 1.0F : 0.0F;
+      form.row_gap = bits == 13 ? kFamilyGap : 0;
+      form.weight_type = bits == 5 ? PAVO_TYPE_F16 : bits == 7 ? PAVO_TYPE_BF16 : PAVO_TYPE_F32;
+      const char* kinds[] = {"rms", "layer", "l2"};
+      families.push_back(
+          {std::string(kinds[kind]) +
+               (form.weight ? ", weight " + type_text(form.weight_type) : "") +
+               (form.bias ? ", bias" : "") + (form.residual ? ", residual" : "") +
+               (form.sum ? ", sum" : "") + (form.row_gap > 0 ? ", gaps" : ""),
+           {{"T", 3, 200, 1, 0}, {"N", 70, 1100}},
+           [form](Random& random, const Sizes& s) {
+             return make_norm(random, {s[0], s[1]}, form);
+           },
+           judge_by(expect_norm),
+           {}});
+    }
+  }
+  return families;
 }
 
 }  // namespace pavo::test

@@ -1,8 +1,12 @@
 #include "tests/ops/rope_case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <vector>
 
+#include "tests/ops/family.h"
 #include "tests/quantized.h"
 
 namespace pavo::test {
@@ -111,6 +115,49 @@ Expected expect_rope(const OpCase& test_case) {
         chain_tolerance(6, (std::fabs(self) + std::fabs(other)) * magnitude));
   }
   return expected;
+}
+
+std::vector<Family> rope_families() {
+  std::vector<Family> families;
+  const auto add =
+      [&](const std::string& name, pavo_rope_params params, bool factors, int64_t gap) {
+        // The rotated part is the whole head, rounded down to pairs, unless it is fixed.
+        const bool whole = params.rotary_dims == 0;
+        families.push_back(
+            {name,
+             {{"T", 3, 150, 1, 0},
+              {"H", 2, 33},
+              {"D", 64, 256, whole ? 2 : 1, whole ? 2 : params.rotary_dims}},
+             [params, factors, gap, whole](Random& random, const Sizes& s) {
+               pavo_rope_params p = params;
+               p.rotary_dims = whole ? static_cast<int32_t>(s[2]) : p.rotary_dims;
+               return make_rope(random, {s[0], s[1], s[2]}, p, 37, factors, gap);
+             },
+             judge_by(one(expect_rope)),
+             {}});
+      };
+  for (const int32_t mode : {PAVO_ROPE_NORMAL, PAVO_ROPE_NEOX}) {
+    const std::string name = mode == PAVO_ROPE_NORMAL ? "normal" : "neox";
+    pavo_rope_params p = rope_params(mode, 0);
+    add(name, p, false, 0);
+    add(name + ", gaps", p, false, kFamilyGap);
+    p.rotary_dims = 32;
+    add(name + ", partial", p, false, 0);
+    p.freq_scale = 0.25F;
+    add(name + ", scaled, factors", p, true, 0);
+    p.ext_factor = 1.0F;
+    p.beta_fast = 32.0F;
+    p.beta_slow = 1.0F;
+    p.original_context = 4096;
+    p.magnitude = 1.1386F;
+    add(name + ", yarn", p, false, 0);
+  }
+  pavo_rope_params sections = rope_params(PAVO_ROPE_SECTIONS, 48);
+  sections.section_0 = 8;
+  sections.section_1 = 12;
+  sections.section_2 = 4;
+  add("sections", sections, false, 0);
+  return families;
 }
 
 }  // namespace pavo::test
