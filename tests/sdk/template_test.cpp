@@ -9,6 +9,9 @@
 
 #include "core/plugin_loader.h"
 #include "core/plugin_table.h"
+#include "tests/ops/family.h"
+#include "tests/ops/op_case.h"
+#include "tests/random.h"
 
 namespace pavo {
 namespace {
@@ -41,36 +44,17 @@ class TemplatePlugin : public testing::Test {
   pavo_error error_ = make_error();
 };
 
-TEST_F(TemplatePlugin, RefusesEveryOp) {
-  const std::vector<int32_t> ops = {
-#define PAVO_FIELD(type, name)
-#define PAVO_OP(name, id, in_min, in_max, out_min, out_max, fields) id,
-#include "pavo/ops.inc"
-#undef PAVO_OP
-#undef PAVO_FIELD
-  };
-  for (const int32_t op : ops) {
-    pavo_node node{};
-    node.struct_size = sizeof node;
-    node.op = op;
-    const pavo_node* const nodes[] = {&node};
-    pavo_graph graph{};
-    graph.struct_size = sizeof graph;
-    graph.node_count = 1;
-    graph.nodes = nodes;
-    pavo_verdict verdict{};
-    verdict.struct_size = sizeof verdict;
-    verdict.decision = PAVO_ACCEPT;
-    pavo_verdict* const verdicts[] = {&verdict};
-    ASSERT_EQ(api_->query_nodes(plugin_, nullptr, &graph, verdicts, &error_), PAVO_OK);
-    EXPECT_EQ(verdict.decision, PAVO_REFUSE);
-    EXPECT_EQ(verdict.reason, PAVO_REASON_OP);
-    EXPECT_EQ(verdict.actual, op);
-    EXPECT_NE(std::string(verdict.text), "");
-    pavo_plan* plan = nullptr;
-    pavo_plan_info info{};
-    info.struct_size = sizeof info;
-    EXPECT_EQ(api_->plan_create(device_, &graph, &plan, &info, &error_), PAVO_ERROR_UNSUPPORTED);
+TEST(Template, RefusesEveryOp) {
+  const test::Backend backend({PAVO_NULL_PLUGIN, {}, "null"});
+  test::Random random(1);
+  for (const test::OpName& op : test::all_ops()) {
+    const test::Family family = test::families_of(op.op).front();
+    const test::OpRun run = test::run_case(backend, family.make(random, test::base_sizes(family)));
+    EXPECT_TRUE(run.refused()) << op.name;
+    EXPECT_EQ(run.verdict.reason, PAVO_REASON_OP) << op.name;
+    EXPECT_EQ(run.verdict.actual, op.op);
+    EXPECT_EQ(std::string(run.verdict.text), std::string("there is no kernel for op ") + op.name);
+    EXPECT_EQ(run.code, PAVO_ERROR_UNSUPPORTED) << op.name;
   }
 }
 
