@@ -1,12 +1,11 @@
 #include "core/backends.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <span>
+
+#include "pavo/plugin_helpers.h"
 
 #include "core/log.h"
-#include "core/plugin_call.h"
+#include "core/plugin_options.h"
 #include "core/text.h"
 
 namespace pavo {
@@ -15,32 +14,7 @@ namespace {
 constexpr const char* kCpuPlugin = "cpu";
 constexpr const char* kTimingsOption = "timings";
 
-std::string_view view(const pavo_string& string) {
-  return {string.data, static_cast<size_t>(string.size)};
-}
-
-Result<OptionValue> convert(const pavo_option_info& info, const std::string& text) {
-  OptionValue value;
-  value.key = std::string(view(info.key));
-  value.type = info.type;
-  value.string_value = text;
-  char* end = nullptr;
-  errno = 0;
-  if (info.type == PAVO_VALUE_INT) {
-    value.int_value = text == "true"    ? 1
-                      : text == "false" ? 0
-                                        : std::strtoll(text.c_str(), &end, 10);
-  } else if (info.type == PAVO_VALUE_FLOAT) {
-    value.float_value = std::strtod(text.c_str(), &end);
-  }
-  if (end != nullptr && (*end != '\0' || end == text.c_str() || errno != 0)) {
-    return Status(
-        Code::kInvalidArgument,
-        "option '" + value.key + "': expected a number (" + std::string(view(info.text)) +
-            "), got '" + text + "'");
-  }
-  return value;
-}
+using sdk::view;
 
 struct Candidate {
   std::shared_ptr<PluginInstance> plugin;
@@ -144,22 +118,6 @@ std::string source_of(
   return text;
 }
 
-// The options that the plugin has, as it tells them; they live as long as the plugin is loaded.
-Result<std::span<const pavo_option_info* const>> options_of(const pavo_plugin_api* api) {
-  const pavo_option_info* const* infos = nullptr;
-  uint32_t count = 0;
-  PAVO_RETURN_IF_ERROR(call_plugin(
-      api, "options", [&](pavo_error* error) { return api->options(&infos, &count, error); }));
-  return std::span(infos, count);
-}
-
-const pavo_option_info* find_option(
-    std::span<const pavo_option_info* const> infos, const std::string& key) {
-  const auto found = std::find_if(
-      infos.begin(), infos.end(), [&](const pavo_option_info* i) { return view(i->key) == key; });
-  return found == infos.end() ? nullptr : *found;
-}
-
 // As text: what the request says of the plugin and what follows from the rest of it.
 Result<std::map<std::string, std::string>> options_for(
     const pavo_plugin_api* api, const BackendRequest& request, const std::string& id) {
@@ -176,42 +134,13 @@ Result<std::map<std::string, std::string>> options_for(
   return options;
 }
 
-// An instance with the request's options for it.
-Result<std::shared_ptr<PluginInstance>> instance_of(
-    const Registry& registry, const BackendRequest& request, const std::string& id) {
-  PAVO_ASSIGN_OR_RETURN(const LoadedPlugin* loaded, registry.load(id));
-  PAVO_ASSIGN_OR_RETURN(const auto options, options_for(loaded->api, request, id));
-  const auto with_source = [](const Status& status, const std::string& source) {
-    const bool users = status.code() == Code::kInvalidArgument && !source.empty();
-    return users ? status.with_context(source) : status;
-  };
-  std::vector<OptionValue> values;
-  std::vector<std::string> faults;
-  for (const auto& [key, text] : options) {
-    auto value = convert_options(loaded->api, {{key, text}});
-    if (value.ok()) {
-      values.push_back(std::move(value->front()));
-    } else if (value.status().code() != Code::kInvalidArgument) {
-      return value.status();
-    } else {
-      faults.push_back(with_source(value.status(), source_of(request, id, key)).message());
-    }
-  }
-  if (!faults.empty()) {
-    return Status(Code::kInvalidArgument, join(faults, "\n"));
-  }
-  auto instance = PluginInstance::create(loaded->api, std::move(values));
-  return instance.ok() ? std::move(instance)
-                       : with_source(instance.status(), source_of(request, id));
-}
-
 // Adds the plugin's devices that it may use.
 Status add_candidates(
     const Registry& registry,
     const BackendRequest& request,
     const std::string& id,
     std::vector<Candidate>* candidates) {
-  PAVO_ASSIGN_OR_RETURN(auto plugin, instance_of(registry, request, id));
+  PAVO_ASSIGN_OR_RETURN(auto plugin, create_instance(registry, request, id));
   PAVO_ASSIGN_OR_RETURN(const auto infos, plugin->devices());
   const RegistryReport& report = registry.report();
   const PluginEntry& entry = *report.find(id);  // it was loaded
@@ -309,44 +238,10 @@ void warn_of_strange_options(const RegistryReport& report, const BackendRequest&
   }
 }
 
-}  // namespace
-
-Result<std::vector<OptionValue>> convert_options(
-    const pavo_plugin_api* api, const std::map<std::string, std::string>& options) {
-  std::vector<OptionValue> values;
-  if (options.empty()) {
-    return values;
-  }
-  const std::string plugin(view(api->id));
-  PAVO_ASSIGN_OR_RETURN(const auto infos, options_of(api));
-  for (const auto& [key, text] : options) {
-    const pavo_option_info* found = find_option(infos, key);
-    if (found == nullptr) {
-      std::vector<std::string> known;
-      for (const pavo_option_info* info : infos) {
-        known.emplace_back(view(info->key));
-      }
-      const std::string nearest = nearest_name(key, known);
-      return Status(
-          Code::kInvalidArgument,
-          "plugin " + plugin + " has no option '" + key + "'" +
-              "; it has: " + (known.empty() ? "none" : join(known, ", ")) +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
-    }
-    Result<OptionValue> value = convert(*found, text);
-    if (!value.ok()) {
-      return value.status().with_context("plugin " + plugin);
-    }
-    values.push_back(std::move(value).value());
-  }
-  return values;
-}
-
-Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const Registry& registry, const BackendRequest& request) {
-  const RegistryReport& report = registry.report();
-  warn_of_strange_options(report, request);
+// What the request may and must use, best first.
+Result<std::vector<Candidate>> choose(const Registry& registry, const BackendRequest& request) {
   PAVO_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, ranked_candidates(registry, request));
+  const RegistryReport& report = registry.report();
   if (candidates.empty()) {
     return nothing_to_run_on(report);
   }
@@ -360,6 +255,15 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
       return no_backend(report, "required backend", selector, candidates);
     }
   }
+  return candidates;
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<Device>>> open_devices(
+    const Registry& registry, const BackendRequest& request) {
+  warn_of_strange_options(registry.report(), request);
+  PAVO_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, choose(registry, request));
   std::vector<std::unique_ptr<Device>> devices;
   for (Candidate& candidate : candidates) {
     PAVO_ASSIGN_OR_RETURN(auto device, Device::open(candidate.plugin, candidate.name.device));
@@ -368,11 +272,48 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
   return devices;
 }
 
+Result<std::vector<BackendName>> choose_backends(
+    const Registry& registry, const BackendRequest& request) {
+  PAVO_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, choose(registry, request));
+  std::vector<BackendName> names(candidates.size());
+  std::transform(
+      candidates.begin(), candidates.end(), names.begin(), [](const auto& c) { return c.name; });
+  return names;
+}
+
+Result<std::shared_ptr<PluginInstance>> create_instance(
+    const Registry& registry, const BackendRequest& request, const std::string& id) {
+  PAVO_ASSIGN_OR_RETURN(const LoadedPlugin* loaded, registry.load(id));
+  PAVO_ASSIGN_OR_RETURN(const auto options, options_for(loaded->api, request, id));
+  const auto with_source = [](const Status& status, const std::string& source) {
+    const bool users = status.code() == Code::kInvalidArgument && !source.empty();
+    return users ? status.with_context(source) : status;
+  };
+  std::vector<OptionValue> values;
+  std::vector<std::string> faults;
+  for (const auto& [key, text] : options) {
+    auto value = convert_options(loaded->api, {{key, text}});
+    if (value.ok()) {
+      values.push_back(std::move(value->front()));
+    } else if (value.status().code() != Code::kInvalidArgument) {
+      return value.status();
+    } else {
+      faults.push_back(with_source(value.status(), source_of(request, id, key)).message());
+    }
+  }
+  if (!faults.empty()) {
+    return Status(Code::kInvalidArgument, join(faults, "\n"));
+  }
+  auto instance = PluginInstance::create(loaded->api, std::move(values));
+  return instance.ok() ? std::move(instance)
+                       : with_source(instance.status(), source_of(request, id));
+}
+
 Status check_plugin_options(
     const Registry& registry, const BackendRequest& request, std::vector<std::string>* unchecked) {
   std::vector<std::string> faults;
   for (const auto& [plugin, options] : request.plugin_options) {
-    const auto instance = instance_of(registry, request, plugin);
+    const auto instance = create_instance(registry, request, plugin);
     if (!instance.ok() && instance.status().code() == Code::kInvalidArgument) {
       faults.push_back(instance.status().message());
     } else if (!instance.ok()) {

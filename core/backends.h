@@ -32,9 +32,14 @@ struct BackendRequest {
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const Registry& registry, const BackendRequest& request);
 
-// Text options as typed ones. kInvalidArgument names the key, what it takes and what it got.
-Result<std::vector<OptionValue>> convert_options(
-    const pavo_plugin_api* api, const std::map<std::string, std::string>& options);
+// What open_devices would open, in order, and how it would fail.
+Result<std::vector<BackendName>> choose_backends(
+    const Registry& registry, const BackendRequest& request);
+
+// An instance of a ready or idle plugin with the request's options for it. kInvalidArgument: it
+// does not take them; the message names the source.
+Result<std::shared_ptr<PluginInstance>> create_instance(
+    const Registry& registry, const BackendRequest& request, const std::string& id);
 
 // Has every plugin check its options. kInvalidArgument: one line for each plugin that does not take
 // them, with the source. *unchecked: a line for each plugin that is not here or cannot be loaded.

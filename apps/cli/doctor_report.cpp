@@ -1,8 +1,12 @@
 #include "apps/cli/doctor_report.h"
 
+#include "pavo/plugin_helpers.h"
+
+#include "apps/cli/settings.h"
+#include "core/backends.h"
 #include "core/device.h"
 #include "core/host_api.h"
-#include "core/plugin_call.h"
+#include "core/plugin_options.h"
 
 namespace pavo::cli {
 
@@ -10,9 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string_view view(const pavo_string& text) {
-  return {text.data, static_cast<size_t>(text.size)};
-}
+using sdk::view;
 
 ordered_json caps_json(const pavo_values* caps) {
   ordered_json json = ordered_json::object();
@@ -32,31 +34,51 @@ ordered_json caps_json(const pavo_values* caps) {
 
 ordered_json options_json(const pavo_plugin_api* api) {
   ordered_json json = ordered_json::array();
-  const pavo_option_info* const* options = nullptr;
-  uint32_t count = 0;
-  const Status status = call_plugin(
-      api, "options", [&](pavo_error* error) { return api->options(&options, &count, error); });
-  if (!status.ok()) {
+  const auto infos = options_of(api);
+  if (!infos.ok()) {
     return json;
   }
-  for (uint32_t i = 0; i < count; ++i) {
+  for (const pavo_option_info* info : *infos) {
+    constexpr const char* kTypes[] = {"integer", "number", "text"};
+    const int32_t type = info->type;
     json.push_back(
-        {{"key", printable(view(options[i]->key))},
-         {"default", printable(view(options[i]->default_value))},
-         {"text", printable(view(options[i]->text))}});
+        {{"key", printable(view(info->key))},
+         {"type", type >= 0 && type <= PAVO_VALUE_STRING ? kTypes[type] : "unknown"},
+         {"default", printable(view(info->default_value))},
+         {"text", printable(view(info->text))}});
   }
   return json;
 }
 
+// Why a run does not use this device through this plugin; empty if it may.
+std::string device_refusal(
+    const Registry& registry, const PluginEntry& entry, const std::string& device) {
+  const RegistryReport& report = registry.report();
+  const std::string policy = registry.policy().refusal(report.backend(entry, device));
+  if (!policy.empty() || report.may_use(entry, device)) {
+    return policy;
+  }
+  for (const PluginEntry& other : report.plugins) {
+    if (&other != &entry && report.may_use(other, device)) {
+      return "plugin " + other.id() + " serves it";
+    }
+  }
+  return "its self-test failed";
+}
+
 // Loads the plugin and lists what it serves; a fault is told in "error".
-void add_devices(const Registry& registry, const PluginEntry& entry, ordered_json* plugin) {
+void add_devices(
+    const Registry& registry,
+    const BackendRequest& request,
+    const PluginEntry& entry,
+    ordered_json* plugin) {
   const Result<const LoadedPlugin*> loaded = registry.load(entry.id());
   if (!loaded.ok()) {
     (*plugin)["error"] = loaded.status().message();
     return;
   }
   (*plugin)["options"] = options_json((*loaded)->api);
-  const auto instance = PluginInstance::create((*loaded)->api, {});
+  const auto instance = create_instance(registry, request, entry.id());
   if (!instance.ok()) {
     (*plugin)["error"] = instance.status().message();
     return;
@@ -69,11 +91,15 @@ void add_devices(const Registry& registry, const PluginEntry& entry, ordered_jso
   (*plugin)["devices"] = ordered_json::array();
   for (const PluginInstance::DeviceInfo& device : *devices) {
     (*plugin)["devices"].push_back(
-        {{"id", device.id}, {"name", device.name}, {"caps", caps_json(device.caps)}});
+        {{"id", device.id},
+         {"name", device.name},
+         {"refusal", device_refusal(registry, entry, device.id)},
+         {"caps", caps_json(device.caps)}});
   }
 }
 
-ordered_json plugin_json(const Registry& registry, const PluginEntry& entry) {
+ordered_json plugin_json(
+    const Registry& registry, const BackendRequest& request, const PluginEntry& entry) {
   ordered_json json = {
       {"path", printable(entry.path.string())},
       {"state", plugin_state_name(entry.state)},
@@ -91,7 +117,7 @@ ordered_json plugin_json(const Registry& registry, const PluginEntry& entry) {
   }
   json["warnings"] = entry.warnings;
   if (entry.state == PluginState::kReady && registry.report().find(entry.id()) == &entry) {
-    add_devices(registry, entry, &json);
+    add_devices(registry, request, entry, &json);
   }
   return json;
 }
@@ -142,6 +168,21 @@ ordered_json places_json(const RegistryReport& report) {
   return json;
 }
 
+// What a run with these settings would use.
+ordered_json backends_json(const Registry& registry, const BackendRequest& request) {
+  const auto names = choose_backends(registry, request);
+  ordered_json json = {
+      {"error", names.ok() ? "" : names.status().message()}, {"order", ordered_json::array()}};
+  for (const BackendName& name : names.ok() ? *names : std::vector<BackendName>()) {
+    json["order"].push_back(
+        {{"plugin", name.plugin},
+         {"device", printable(name.device)},
+         {"architecture", printable(name.architecture)},
+         {"text", printable(backend_text(name))}});
+  }
+  return json;
+}
+
 std::string text_of(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -177,14 +218,16 @@ std::string plugin_text(const ordered_json& plugin) {
   }
   if (plugin.contains("devices")) {
     for (const ordered_json& device : plugin["devices"]) {
-      text += "    device " + text_of(device["id"]) + ": " + text_of(device["name"]) + "\n";
+      const std::string refusal = text_of(device["refusal"]);
+      text += "    device " + text_of(device["id"]) + ": " + text_of(device["name"]) +
+              (refusal.empty() ? "" : "; not used, " + refusal) + "\n";
       text += "      " + caps_text(device["caps"]) + "\n";
     }
   }
   if (plugin.contains("options")) {
     for (const ordered_json& option : plugin["options"]) {
-      text += "    option " + text_of(option["key"]) + " (" + text_of(option["default"]) +
-              "): " + text_of(option["text"]) + "\n";
+      text += "    option " + text_of(option["key"]) + " (" + text_of(option["type"]) +
+              ", default '" + text_of(option["default"]) + "'): " + text_of(option["text"]) + "\n";
     }
   }
   return text;
@@ -215,14 +258,16 @@ std::string driver_text(const ordered_json& driver) {
 
 nlohmann::ordered_json doctor_json(const Registry& registry, const Config& config) {
   const RegistryReport& report = registry.report();
+  const BackendRequest request = backend_request(config);
   ordered_json json = {
       {"places", places_json(report)},
       {"plugins", ordered_json::array()},
       {"cuda_driver", driver_json(report)},
       {"settings", ordered_json::array()}};
   for (const PluginEntry& entry : report.plugins) {
-    json["plugins"].push_back(plugin_json(registry, entry));
+    json["plugins"].push_back(plugin_json(registry, request, entry));
   }
+  json["backends"] = backends_json(registry, request);
   for (const ConfigLine& line : config_lines(config)) {
     json["settings"].push_back({{"key", line.key}, {"value", line.value}, {"source", line.source}});
   }
@@ -244,6 +289,12 @@ std::string doctor_text(const nlohmann::ordered_json& report) {
     text += "  none found; nothing can run without at least the CPU plugin\n";
   }
   text += driver_text(report["cuda_driver"]);
+  text += "a run would use, in order:\n";
+  for (const ordered_json& backend : report["backends"]["order"]) {
+    text += "  " + text_of(backend["text"]) + "\n";
+  }
+  const std::string error = text_of(report["backends"]["error"]);
+  text += error.empty() ? "" : "  nothing: " + error + "\n";
   text += "settings:\n";
   for (const ordered_json& line : report["settings"]) {
     text += "  " + text_of(line["key"]) + " = " + text_of(line["value"]) + "  (" +

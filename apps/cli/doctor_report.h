@@ -10,7 +10,7 @@
 
 namespace pavo::cli {
 
-// Loads each ready plugin to list its devices and options.
+// Loads each ready plugin to list its devices and options, and has it check what is set of them.
 nlohmann::ordered_json doctor_json(const Registry& registry, const Config& config);
 std::string doctor_text(const nlohmann::ordered_json& report);
 

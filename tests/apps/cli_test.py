@@ -256,10 +256,27 @@ class Doctor(Case):
         self.assertTrue(any(place["searched"] for place in report["places"]))
         self.assertIn("kv_type", [setting["key"] for setting in report["settings"]])
 
+        self.assertEqual([backend["device"] for backend in report["backends"]["order"]], ["cpu"])
+        self.assertEqual(report["backends"]["error"], "")
+
     def test_text(self):
         text = self.assert_ok(pavo("doctor"))
         self.assertIn("device cpu:", text)
+        self.assertIn("option threads (integer, default '0'): threads that compute", text)
+        self.assertIn("a run would use, in order:\n  cpu\n", text)
         self.assertIn("kv_type = f16  (default)", text)
+
+    def test_what_a_run_would_use_follows_the_settings(self):
+        report = self.json_of(pavo("doctor", "--json", "--backend", "sm_61"))
+        self.assertEqual(report["backends"]["order"], [])
+        self.assertIn("'sm_61' cannot serve here", report["backends"]["error"])
+        text = self.assert_ok(pavo("doctor", env=harness.environment(PAVO_DEVICES="cpu,sm_60")))
+        self.assertIn("nothing: device 'sm_60' cannot serve here", text)
+
+    def test_the_plugin_checks_its_options(self):
+        text = self.assert_ok(pavo("doctor", "--plugin-option", "cpu.threads=many"))
+        self.assertIn("error: --plugin-option: plugin cpu: option 'threads': expected a number", text)
+        self.assertIn("plugin.cpu.threads = many  (--plugin-option)", text)
 
     def test_refused_files_have_their_reason(self):
         folder = harness.FOLDER / "plugins"

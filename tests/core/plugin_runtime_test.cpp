@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/backends.h"
+#include "core/plugin_options.h"
 #include "core/program.h"
 #include "tests/core/program_fixture.h"
 #include "tests/core/temp_dir.h"
