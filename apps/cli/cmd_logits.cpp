@@ -61,11 +61,15 @@ Result<std::vector<float>> compute(
 }
 
 Status logits(const LogitsFlags& flags) {
+  PAVO_RETURN_IF_ERROR(check_output("--trace", flags.model.trace_file, {flags.tokens}));
+  PAVO_RETURN_IF_ERROR(check_output("--out", flags.out, {flags.model.model, flags.tokens}));
   PAVO_ASSIGN_OR_RETURN(Session session, open_session(flags.model));
   PAVO_ASSIGN_OR_RETURN(const auto model, llm::make_model(*session.source));
   const int64_t vocab_size = model->info().vocab_size;
   PAVO_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, read_ids(flags.tokens, vocab_size));
   const auto count = static_cast<int64_t>(ids.size());
+  // The trace exists by now.
+  PAVO_RETURN_IF_ERROR(check_output("--out", flags.out, {flags.model.trace_file}));
   PAVO_RETURN_IF_ERROR(start_engine(flags.model, {count, count}, &session));
   PAVO_ASSIGN_OR_RETURN(
       const std::vector<float> values, compute(*session.engine, ids, flags.model.settings.quiet));

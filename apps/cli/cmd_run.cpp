@@ -103,6 +103,7 @@ void add_run_options(CLI::App* command, RunFlags* flags) {
 // The prompt's bytes, whichever option has them.
 Result<std::string> prompt_text(const RunFlags& flags) {
   if (flags.prompt_file) {
+    PAVO_RETURN_IF_ERROR(check_output("--trace", flags.model.trace_file, {*flags.prompt_file}));
     return read_all(*flags.prompt_file);
   }
   if (flags.prompt) {

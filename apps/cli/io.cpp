@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -82,6 +84,39 @@ Result<std::string> read_all(const std::string& path) {
   Result<std::string> text = read_descriptor(descriptor, path);
   ::close(descriptor);
   return text;
+}
+
+namespace {
+
+// Whether a file of a Hub directory may be one that is read with it.
+bool is_checkpoint_part(const std::filesystem::path& file) {
+  const std::string name = file.filename();
+  return file.extension() == ".safetensors" || name.starts_with("model") ||
+         name.starts_with("config") || name.starts_with("tokenizer");
+}
+
+}  // namespace
+
+Status check_output(
+    const std::string& option, const std::string& path, const std::vector<std::string>& others) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) {
+    return Status();
+  }
+  const fs::path file = fs::canonical(path, error);
+  for (const std::string& other : others) {
+    // Links of both kinds are followed; what does not exist is equivalent to nothing.
+    const bool is_part =
+        is_checkpoint_part(file) && fs::equivalent(file.parent_path(), other, error);
+    if (is_part || fs::equivalent(path, other, error)) {
+      return Status(
+          Code::kInvalidArgument,
+          option + ": expected a file to write, found '" + path + "', which belongs to '" + other +
+              "' that this command reads or writes; give another name");
+    }
+  }
+  return Status();
 }
 
 }  // namespace pavo::cli

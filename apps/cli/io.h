@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/status.h"
 
@@ -26,5 +27,11 @@ void note(const std::string& text);
 // The whole file, or standard input for "-". kInvalidFile names it and the system's reason, or that
 // there are more than 256 MiB.
 Result<std::string> read_all(const std::string& path);
+
+// For an option that names a file to write, before anything is written: kInvalidArgument if that
+// would destroy one of the other files of the command line, or a file of a checkpoint in a folder
+// among them. Only what exists can be destroyed; an empty path names nothing.
+Status check_output(
+    const std::string& option, const std::string& path, const std::vector<std::string>& others);
 
 }  // namespace pavo::cli

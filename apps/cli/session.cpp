@@ -133,6 +133,7 @@ Result<Session> open_session(const ModelFlags& flags) {
         Code::kInvalidArgument,
         "--attention composed: expected auto; this build has no composed attention yet");
   }
+  PAVO_RETURN_IF_ERROR(check_output("--trace", flags.trace_file, {flags.model}));
   Session session;
   PAVO_ASSIGN_OR_RETURN(session.config, load_settings(flags.settings));
   session.phases.end("settings");

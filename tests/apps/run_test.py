@@ -321,6 +321,34 @@ class Logits(Case):
             **options,
         )
 
+    def test_files_that_are_read_are_not_written(self):
+        model = harness.FOLDER / "own.gguf"
+        model.write_bytes(tiny_model().read_bytes())
+        linked = harness.FOLDER / "linked.gguf"
+        os.link(model, linked)
+        ids = harness.FOLDER / "own.json"
+        ids.write_text("[5]")
+        hub = harness.FOLDER / "hub"
+        hub.mkdir()
+        weights = hub / "model.safetensors"
+        weights.write_bytes(b"weights")
+        files = {path: path.read_bytes() for path in (model, ids, weights)}
+        logits = ("logits", "-m", model, "--tokens", ids, "--out")
+        for command, out in (
+            (["run", "-m", model, "-p", "a", "--trace", linked], "--trace"),
+            (["run", "-m", model, "-f", ids, "--trace", ids], "--trace"),
+            (["bench", "-m", model, "--trace", model], "--trace"),
+            ([*logits, linked], "--out"),
+            ([*logits, ids], "--out"),
+            ([*logits, harness.FOLDER / "new", "--trace", ids], "--trace"),
+            ([*logits, harness.FOLDER / "both", "--trace", harness.FOLDER / "both"], "--out"),
+            (["logits", "-m", hub, "--tokens", ids, "--out", weights], "--out"),
+        ):
+            with self.subTest(command=command):
+                self.assert_fails(pavo(*command), 2, out, "give another name")
+        for path, content in files.items():
+            self.assertEqual(path.read_bytes(), content)
+
     def test_links_stay_links(self):
         rows = self.logits([5, 6])
         size = len(rows) * len(rows[0]) * 4
