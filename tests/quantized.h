@@ -158,10 +158,7 @@ inline std::vector<std::byte> random_pages(
     Random& random, int32_t type, int64_t pages, int64_t heads, int64_t head_dim) {
   pavo_kv_layout layout{};
   pavo_kv_layout_init(type, head_dim, &layout);
-  std::vector<std::byte> bytes(static_cast<size_t>(pages * heads * layout.head_bytes));
-  for (std::byte& byte : bytes) {
-    byte = static_cast<std::byte>(random.integer(0, 255));
-  }
+  std::vector<std::byte> bytes = random.bytes(pages * heads * layout.head_bytes);
   for (int64_t i = 0; i < pages * heads * PAVO_KV_PAGE_ROWS; ++i) {
     const int64_t row = i % PAVO_KV_PAGE_ROWS;
     std::byte* head = bytes.data() + i / PAVO_KV_PAGE_ROWS * layout.head_bytes;

@@ -1,9 +1,12 @@
 // Random test inputs that can be had again: the seed is printed with every failure.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -31,9 +34,19 @@ class Random {
   }
 
   std::vector<float> normals(int64_t count, float deviation = 1.0F) {
+    std::normal_distribution<float> distribution(0.0F, deviation);  // makes two at a time
     std::vector<float> values(static_cast<size_t>(count));
     for (float& value : values) {
-      value = normal(deviation);
+      value = distribution(engine_);
+    }
+    return values;
+  }
+
+  std::vector<std::byte> bytes(int64_t count) {
+    std::vector<std::byte> values(static_cast<size_t>(count));
+    for (size_t i = 0; i < values.size(); i += sizeof(uint64_t)) {
+      const uint64_t eight = engine_();
+      std::memcpy(values.data() + i, &eight, std::min(sizeof eight, values.size() - i));
     }
     return values;
   }

@@ -10,7 +10,7 @@ run_packages=(
   nlohmann-json3-dev libpcre2-dev
   python3 python3-pip unzip)
 test_packages=(
-  git libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy)
+  git libgtest-dev libgmock-dev libbenchmark-dev clang clang-format clang-tidy)
 
 case "${1:-test}" in
   run) wanted=("${run_packages[@]}") ;;

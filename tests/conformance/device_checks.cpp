@@ -1,4 +1,5 @@
 // L1 with a device: opening and closing, memory, packing, lack of memory.
+#include <optional>
 #include <string>
 
 #include "tests/conformance/checks.h"
@@ -48,11 +49,12 @@ void check_cycles(Context& context) {
           std::to_string(after.open_files.size() - before.open_files.size()) + " are left open");
 }
 
-bool accepts_anything(const Backend& backend, uint64_t seed) {
+// The first case that it accepts, at its base sizes.
+std::optional<test::OpCase> first_accepted(const Backend& backend, uint64_t seed) {
   test::Random random(seed);
   for (const OpName& op : all_ops()) {
     for (const Family& family : families_of(op.op)) {
-      const test::OpCase test_case = family.make(random, base_sizes(family));
+      test::OpCase test_case = family.make(random, base_sizes(family));
       const test::CaseGraph graph(test_case);
       pavo_verdict verdict{};
       verdict.struct_size = sizeof verdict;
@@ -61,18 +63,18 @@ bool accepts_anything(const Backend& backend, uint64_t seed) {
       const int32_t code = backend.api().query_nodes(
           backend.plugin(), backend.caps(), &graph.graph, verdicts, &error);
       if (code == PAVO_OK && verdict.decision != PAVO_REFUSE) {
-        return true;
+        return test_case;
       }
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 void check_self_test(Context& context) {
   const Backend backend(context.config());
   pavo_error error = poisoned_error();
   const int32_t code = backend.api().device_self_test(backend.device(), &error);
-  if (code == PAVO_ERROR_UNSUPPORTED && !accepts_anything(backend, context.options().seed)) {
+  if (code == PAVO_ERROR_UNSUPPORTED && !first_accepted(backend, context.options().seed)) {
     context.skip("it accepts no node, so there is nothing to test");
   } else if (code != PAVO_OK) {
     context.fault("expected PAVO_OK, found " + checked_error(context, code, error));
@@ -126,12 +128,25 @@ void check_bad_buffers(Context& context) {
   Queue(backend).upload(std::vector<std::byte>(100), memory);
 }
 
-// The n-th allocation of host memory fails, for every n of a small life.
+// The n-th allocation of host memory fails, for every n of a small life: a copy, and a node from
+// its plan to its result.
 void check_no_host_memory(Context& context) {
+  std::optional<test::OpCase> work;
+  {
+    const Backend backend(context.config());
+    work = first_accepted(backend, context.options().seed);
+  }
   const auto life = [&] {
     const Backend backend(context.config());
     const Memory memory(backend, 1000);
     Queue(backend).upload(std::vector<std::byte>(1000), memory);
+    if (work) {
+      const test::OpRun run = test::run_case(backend, *work);
+      if (run.code != PAVO_OK) {
+        throw test::StatusError(run.code, run.message);
+      }
+      context.expect(run.damage.empty(), "expected a run to write nothing else");
+    }
   };
   life();
   const int64_t bytes = test::live_host_bytes();

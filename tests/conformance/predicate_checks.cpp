@@ -1,8 +1,10 @@
 // L2: query_nodes by itself. It is pure, answers for every node, and refuses what makes no sense.
 #include <cstring>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/conformance/checks.h"
 #include "tests/conformance/plugin_under_test.h"
@@ -51,6 +53,33 @@ void for_each_case(Context& context, const OpName& op, Visit visit) {
   context.stage("");
 }
 
+// Threads that ask different things at the same time do not get each other's answers.
+void check_threads(
+    Context& context,
+    const Backend& backend,
+    const std::vector<OpCase>& cases,
+    const std::vector<std::string>& answers) {
+  constexpr size_t kThreads = 4;
+  std::vector<std::future<size_t>> threads;
+  for (size_t first = 0; first < kThreads; ++first) {
+    threads.push_back(std::async(std::launch::async, [&, first] {
+      size_t wrong = 0;
+      for (size_t i = 0; i < 2 * cases.size(); ++i) {
+        const size_t at = (first + i) % cases.size();
+        wrong += verdict_text(ask(backend, cases[at])) != answers[at] ? 1 : 0;
+      }
+      return wrong;
+    }));
+  }
+  size_t wrong = 0;
+  for (std::future<size_t>& thread : threads) {
+    wrong += thread.get();
+  }
+  context.expect(
+      wrong == 0,
+      "expected the same answers as in one thread, " + std::to_string(wrong) + " are different");
+}
+
 void check_pure(Context& context, const OpName& op) {
   const Asked asked(context);
   const Asked other(context);
@@ -69,6 +98,8 @@ void check_pure(Context& context, const OpName& op) {
   config.caps = &copied;
   config.open_device = false;
   const Backend without_device(config);
+  std::vector<OpCase> cases;
+  std::vector<std::string> answers;
   for_each_case(context, op, [&](const OpCase& test_case) {
     const pavo_verdict first = ask(*asked.backend, test_case);
     check_verdict(context, first, test_case.inputs.size() + test_case.outputs.size());
@@ -82,7 +113,11 @@ void check_pure(Context& context, const OpName& op) {
     same(*asked.backend, "a second call");
     same(*other.backend, "another instance");
     same(without_device, "an instance without a device");
+    cases.push_back(test_case);
+    answers.push_back(verdict_text(first));
   });
+  context.stage("several threads at a time");
+  check_threads(context, *asked.backend, cases, answers);
 }
 
 // Nodes of one graph get the answers that they get alone, each of them.

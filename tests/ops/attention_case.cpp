@@ -373,6 +373,10 @@ std::vector<Family> attention_families() {
       form.v_type = v_type;
       const std::string name = type_text(k_type) + " and " + type_text(v_type);
       families.push_back(attention_family(name, form));
+      if (k_type != v_type) {  // sizes are gone through with each type by itself
+        families.back().samples = 4;
+        families.back().mixtures = 1;
+      }
       if (k_type == v_type) {
         form.tokens = {7};
         families.push_back(attention_family(name + ", prompt", form));

@@ -40,19 +40,18 @@ void DeviceMemory::copy(pavo_copy_region region) {
       backend_.api().timeline_wait(timeline_, value_, kTimeoutNs, &error), error, "timeline_wait");
 }
 
-DeviceMemory::Block DeviceMemory::allocate(int64_t size, int64_t shift) {
-  Block block;
-  block.size = size;
-  block.offset = kGuard + shift;
-  const int64_t total = block.offset + size + kGuard;
+// *block is already where the destructor finds it.
+void DeviceMemory::allocate(int64_t size, int64_t shift, Block* block) {
+  block->size = size;
+  block->offset = kGuard + shift;
+  const int64_t total = block->offset + size + kGuard;
   pavo_error error = empty_error();
   require_ok(
       backend_.api().buffer_create(
-          backend_.device(), total, PAVO_MEMORY_DEVICE, &block.buffer, &error),
+          backend_.device(), total, PAVO_MEMORY_DEVICE, &block->buffer, &error),
       error,
       "buffer_create");
-  block.before.assign(static_cast<size_t>(total), kGuardByte);
-  return block;
+  block->before.assign(static_cast<size_t>(total), kGuardByte);
 }
 
 void DeviceMemory::upload(const Block& block) {
@@ -99,12 +98,12 @@ void DeviceMemory::pack(const HostTensor& tensor, Block* block) {
   block->packed = true;
 }
 
-void DeviceMemory::add(const HostTensor& tensor, int64_t weight_shift) {
+void DeviceMemory::add(const HostTensor& tensor, int64_t shift) {
+  Block& block = blocks_.emplace_back();
   if (tensor.desc.role != PAVO_ROLE_WEIGHT) {
-    Block block = allocate(static_cast<int64_t>(tensor.bytes.size()), 0);
+    allocate(static_cast<int64_t>(tensor.bytes.size()), shift, &block);
     std::copy(tensor.bytes.begin(), tensor.bytes.end(), block.before.begin() + block.offset);
     upload(block);
-    blocks_.push_back(std::move(block));
     return;
   }
   pavo_pack_info info{};
@@ -114,14 +113,13 @@ void DeviceMemory::add(const HostTensor& tensor, int64_t weight_shift) {
       backend_.api().pack_info(backend_.plugin(), backend_.caps(), &tensor.desc, &info, &error),
       error,
       "pack_info");
-  Block block = allocate(info.size_bytes, info.alignment == 1 ? weight_shift : 0);
+  allocate(info.size_bytes, info.alignment == 1 ? shift : 0, &block);
   upload(block);
   pack(tensor, &block);
-  blocks_.push_back(std::move(block));
 }
 
 void DeviceMemory::add_workspace(int64_t size_bytes) {
-  workspace_ = allocate(size_bytes, 0);
+  allocate(size_bytes, 0, &workspace_);
   // NaN patterns: a kernel that reads what it has not written shows it.
   std::fill_n(
       workspace_.before.begin() + workspace_.offset,

@@ -17,8 +17,9 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // In the order of the graph's tensors.
-  void add(const HostTensor& tensor, int64_t weight_shift);
+  // In the order of the graph's tensors. `shift` bytes are added to the offset, of weights only
+  // where the plugin allows any.
+  void add(const HostTensor& tensor, int64_t shift);
   void add_workspace(int64_t size_bytes);
 
   // Submits and waits. Status of the submit, or of the work.
@@ -36,7 +37,7 @@ class DeviceMemory {
     bool packed = false;            // opaque: only its guards are compared
   };
 
-  Block allocate(int64_t size, int64_t shift);
+  void allocate(int64_t size, int64_t shift, Block* block);
   void upload(const Block& block);
   void pack(const HostTensor& tensor, Block* block);
   std::vector<std::byte> download(const Block& block);

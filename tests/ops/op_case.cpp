@@ -75,8 +75,15 @@ class CaseRun {
 
   int32_t submit(OpRun* run, pavo_error* error) {
     DeviceMemory memory(backend_);
+    int64_t position = 0;
     for (const HostTensor& tensor : case_.tensors) {
-      memory.add(tensor, case_.weight_shift);
+      int64_t shift = 0;
+      if (tensor.desc.role == PAVO_ROLE_WEIGHT) {
+        shift = case_.weight_shift;
+      } else if (tensor.desc.role == PAVO_ROLE_ACTIVATION) {
+        shift = 4 * case_.activation_shift * (1 + position++ % 3);
+      }
+      memory.add(tensor, shift);
     }
     memory.add_workspace(plan_info_.workspace_bytes);
     const int32_t code = memory.run(plan_, error);
@@ -144,6 +151,26 @@ HostTensor output(const Shape& shape, int64_t row_gap) {
     std::memcpy(tensor.bytes.data() + tensor.offset(i), &nan, sizeof nan);
   }
   return tensor;
+}
+
+HostTensor reordered(const HostTensor& tensor) {
+  HostTensor result = tensor;
+  const int32_t rank = tensor.desc.rank;
+  if (rank < 2) {
+    return result;
+  }
+  // Of a matrix the columns come one after the other.
+  int64_t stride = 4;
+  for (int32_t i = rank - 1; i >= 0; --i) {
+    const int32_t dimension = rank == 2 ? 1 - i : i == rank - 1 ? i : i == 0 ? rank - 2 : i - 1;
+    result.desc.stride[dimension] = stride;
+    stride *= tensor.desc.shape[dimension];
+  }
+  result.bytes.assign(static_cast<size_t>(stride), std::byte{0x5a});
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    std::memcpy(result.bytes.data() + result.offset(i), tensor.bytes.data() + tensor.offset(i), 4);
+  }
+  return result;
 }
 
 HostTensor step(const Shape& shape, const std::vector<int32_t>& values) {

@@ -46,6 +46,9 @@ HostTensor weight_f32(const std::vector<float>& values, uint32_t uses = PAVO_USE
 HostTensor kv_pool(
     int32_t type, int64_t pages, int64_t heads, int64_t dim, std::vector<std::byte> bytes);
 
+// The same values with the elements of the dimension before the last one outermost in memory.
+HostTensor reordered(const HostTensor& tensor);
+
 struct OpCase {
   int32_t op = 0;
   std::vector<std::byte> params;
@@ -55,6 +58,8 @@ struct OpCase {
   pavo_bucket bucket{sizeof(pavo_bucket), 1, 1, 0, 0};
   // Added to the offset of weights in their buffers where the plugin allows any alignment.
   int64_t weight_shift = 0;
+  // Of activation i, in steps of 4 bytes: added 1 + i % 3 times to its offset.
+  int64_t activation_shift = 0;
 
   template <typename Params>
   void set_params(int32_t op_id, Params values) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <mutex>
+#include <thread>
 
 #include "pavo/plugin_helpers.h"
 
@@ -26,6 +29,7 @@ constexpr std::string_view kBreaks[] = {
     "print",
     "exit_in_self_test",
     "ignore_no_memory",
+    "ignore_no_memory_in_plan",
     // memory, copies, timelines
     "count_no_memory",
     "take_any_size",
@@ -39,24 +43,33 @@ constexpr std::string_view kBreaks[] = {
     "no_reason",
     "no_text",
     "impure",
+    "share_verdict",
     "answer_first_only",
     "accept_nonsense",
     "overrun_verdict",
     "ignore_tensor_tail",
     "ignore_force",
     "lie_about_rows",
+    "lie_about_op",
     // runs
     "refuse_after_accept",
     "plan_refused_node",
     "wrong_value",
     "wrong_odd_value",
     "wrong_at_811",
+    "wrong_at_odd_offset",
+    "ignore_order",
     "write_nothing",
     "write_behind_output",
     "write_gap",
     "write_input",
     "write_behind_workspace",
     "follow_index"};
+
+// The rows of a head, not the heads of a row, lie side by side.
+bool is_reordered(const TensorFacts& tensor) {
+  return tensor.rank == 3 && tensor.stride[0] < tensor.stride[1];
+}
 
 bool writes_gap(const TensorFacts& tensor) {
   return tensor.rank == 2 && tensor.stride[0] > tensor.shape[1] * 4 && tensor.shape[0] > 0;
@@ -110,8 +123,12 @@ void BrokenRun::after() {
   const TensorFacts& tensor = plan_.graph.tensors[plan_.graph.outputs.front()];
   const int64_t length = tensor.rank > 0 ? tensor.shape[tensor.rank - 1] : 0;
   const bool odd = length % 2 == 1;
-  if (tensor.bytes >= 4 && (breaks("wrong_value") || (breaks("wrong_odd_value") && odd) ||
-                            (breaks("wrong_at_811") && length == 811))) {
+  const bool odd_offset = bindings_[plan_.graph.outputs.front()].offset % 16 != 0;
+  const TensorFacts& input = plan_.graph.tensors[plan_.graph.inputs.front()];
+  if (tensor.bytes >= 4 &&
+      (breaks("wrong_value") || (breaks("wrong_odd_value") && odd) ||
+       (breaks("wrong_at_811") && length == 811) || (breaks("wrong_at_odd_offset") && odd_offset) ||
+       (breaks("ignore_order") && is_reordered(input)))) {
     float value = 0;
     std::memcpy(&value, output(), sizeof value);
     value += 1;
@@ -133,6 +150,8 @@ void break_verdict(const pavo_graph& graph, pavo_verdict* verdict) {
   const bool refused = verdict->decision == PAVO_REFUSE;
   if (breaks("no_reason") && refused) {
     verdict->reason = PAVO_REASON_NONE;
+  } else if (breaks("lie_about_op") && refused) {
+    verdict->reason = PAVO_REASON_OP;
   } else if (breaks("no_text") && refused) {
     verdict->text[0] = '\0';
   } else if (breaks("impure") && !refused) {
@@ -146,6 +165,28 @@ void break_verdict(const pavo_graph& graph, pavo_verdict* verdict) {
   } else if (breaks("lie_about_rows") && graph.bucket->kv_rows > 0) {
     verdict->kv_rows_max = graph.bucket->kv_rows / 2;
   }
+}
+
+void share_verdict(pavo_verdict* verdict) {
+  static std::mutex mutex;
+  static pavo_verdict shared;
+  if (verdict->struct_size != sizeof shared) {
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    shared = *verdict;
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+  const std::lock_guard<std::mutex> lock(mutex);
+  *verdict = shared;
+}
+
+void use_memory_unchecked() {
+  constexpr uint64_t kBytes = 64;
+  void* memory = host_api->alloc(host_api->context, kBytes, alignof(std::max_align_t));
+  std::memset(memory, 0, kBytes);
+  host_api->free(host_api->context, memory, kBytes);
 }
 
 GraphFacts facts_of(const pavo_graph& graph) {

@@ -37,6 +37,12 @@ class BrokenRun {
 // What goes wrong with the verdict of a node.
 void break_verdict(const pavo_graph& graph, pavo_verdict* verdict);
 
+// Puts it down where another thread finds it, and takes what is there a moment later.
+void share_verdict(pavo_verdict* verdict);
+
+// Writes to host memory without asking whether there was any.
+void use_memory_unchecked();
+
 GraphFacts facts_of(const pavo_graph& graph);
 
 // Every tensor cut to what the mock knows, whatever is behind that.

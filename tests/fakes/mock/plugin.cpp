@@ -108,6 +108,9 @@ int32_t query_nodes(
       targets[i] = &unseen[i];
     }
     const int32_t code = inner_api->query_nodes(instance.inner, caps, asked, targets.data(), error);
+    if (breaks("share_verdict")) {
+      pavo::mock::share_verdict(targets[0]);
+    }
     for (uint32_t i = 0; code == PAVO_OK && i < graph->node_count; ++i) {
       instance.rules.apply(*graph, *graph->nodes[i], targets[i]);
       pavo::mock::break_verdict(*graph, targets[i]);
@@ -290,6 +293,9 @@ int32_t plan_create(
     const int32_t code = inner_api->plan_create(own.inner(), graph, &inner, info, error);
     if (code != PAVO_OK) {
       return code;
+    }
+    if (breaks("ignore_no_memory_in_plan")) {
+      pavo::mock::use_memory_unchecked();
     }
     auto plan = std::make_unique<Plan>();
     plan->device = &own;
