@@ -250,6 +250,30 @@ Result<std::vector<TensorId>> Graph::add_node(Node node, uint32_t output_count) 
   return ids;
 }
 
+// Adds the node, or its parts, of which the last ones write what the node wrote.
+Status Graph::put(Node node, Expand parts) {
+  if (parts == nullptr) {
+    nodes_.push_back(std::move(node));
+    return Status();
+  }
+  const size_t first = nodes_.size();
+  PAVO_ASSIGN_OR_RETURN(const std::vector<TensorId> made, parts(*this, node));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const TensorId id = i < made.size() ? made[i] : kNoTensor;
+    if (id == kNoTensor || !(tensors_[id].shape == tensors_[node.outputs[i]].shape)) {
+      return Status(
+          Code::kInternal,
+          "node '" + node.name + "': its parts do not make output " + std::to_string(i));
+    }
+    // Readers and views know the output by its old id.
+    for (size_t n = first; n < nodes_.size(); ++n) {
+      std::replace(nodes_[n].inputs.begin(), nodes_[n].inputs.end(), id, node.outputs[i]);
+      std::replace(nodes_[n].outputs.begin(), nodes_[n].outputs.end(), id, node.outputs[i]);
+    }
+  }
+  return Status();
+}
+
 void Graph::note_weight_uses(const Node& node) {
   const OpInfo* info = find_op(node.op);
   for (size_t i = 0; i < node.inputs.size(); ++i) {

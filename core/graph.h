@@ -121,6 +121,25 @@ class Graph {
     return add_node(std::move(node), output_count);
   }
 
+  // Adds nodes that say what `node` says, and returns the tensors that stand for its outputs.
+  using Expand = Result<std::vector<TensorId>> (*)(Graph& graph, const Node& node);
+  // Puts others in the place of the nodes for which `choose` gives an Expand (NULL: it stays).
+  // Tensors keep their ids. *origin, one number a node, is kept in step. After an error the graph
+  // is of no more use.
+  template <typename Choose>
+  Status expand(Choose choose, std::vector<uint32_t>* origin) {
+    std::vector<Node> old;
+    old.swap(nodes_);
+    std::vector<uint32_t> old_origin;
+    old_origin.swap(*origin);
+    for (size_t n = 0; n < old.size(); ++n) {
+      const Expand parts = choose(static_cast<uint32_t>(n), old[n]);
+      PAVO_RETURN_IF_ERROR(put(std::move(old[n]), parts));
+      origin->resize(nodes_.size(), old_origin[n]);
+    }
+    return Status();
+  }
+
   // The tensor whose storage this one uses: itself unless it is a view.
   TensorId storage(TensorId id) const {
     return tensors_[id].view_of == kNoTensor ? id : tensors_[id].view_of;
@@ -132,6 +151,7 @@ class Graph {
  private:
   Result<std::vector<TensorId>> add_node(Node node, uint32_t output_count);
   Result<TensorId> add_tensor(Tensor tensor);
+  Status put(Node node, Expand parts);
   Status check_operands(const Node& node) const;
   void note_weight_uses(const Node& node);
 

@@ -47,7 +47,18 @@ std::string refusals_of(
   return text;
 }
 
-// Index of the device that a rule demands for the node; -1 if no rule matches.
+}  // namespace
+
+Result<PlaceRule> parse_place_rule(const std::string& text) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
+    return Status(
+        Code::kInvalidArgument,
+        "placement rule: expected PATTERN=DEVICE as in 'blk.*.ffn_*=cpu', got '" + text + "'");
+  }
+  return PlaceRule{text.substr(0, at), text.substr(at + 1)};
+}
+
 Result<int64_t> ruled_device(
     const Node& node, std::span<Device* const> devices, const std::vector<PlaceRule>& rules) {
   for (const PlaceRule& rule : rules) {
@@ -69,18 +80,6 @@ Result<int64_t> ruled_device(
             "': no such device; there are: " + known);
   }
   return int64_t{-1};
-}
-
-}  // namespace
-
-Result<PlaceRule> parse_place_rule(const std::string& text) {
-  const size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
-    return Status(
-        Code::kInvalidArgument,
-        "placement rule: expected PATTERN=DEVICE as in 'blk.*.ffn_*=cpu', got '" + text + "'");
-  }
-  return PlaceRule{text.substr(0, at), text.substr(at + 1)};
 }
 
 Result<Placement> place(
@@ -134,6 +133,7 @@ PlacementSummary summarize(
     const Graph& graph, const Placement& placement, std::span<Device* const> devices) {
   PlacementSummary summary;
   summary.segments = static_cast<uint32_t>(make_segments(placement).size());
+  summary.lowered = placement.lowered;
   for (const Device* device : devices) {
     summary.shares.push_back({device->id(), device->plugin_id(), 0, 0});
   }
@@ -185,6 +185,10 @@ std::string to_line(const PlacementSummary& summary) {
     separator = "; ";
   }
   line += "; segments: " + std::to_string(summary.segments);
+  for (const LoweredClass& lowered : summary.lowered) {
+    line += "; " + std::to_string(lowered.nodes) + " x " + lowered.op + " in simpler ops on " +
+            lowered.device + " (" + lowered.text + ")";
+  }
   for (const RefusalClass& refusal : summary.refusals) {
     line += "; " + std::to_string(refusal.nodes) + " x " + refusal.op + " refused by " +
             refusal.device + " (" + refusal.text + "), runs on " + refusal.runs_on;

@@ -21,6 +21,11 @@ struct PlaceRule {
 // "blk.*.ffn_*=cpu"
 Result<PlaceRule> parse_place_rule(const std::string& text);
 
+// Index of the device that a rule demands for the node; -1 if no rule matches. kNoBackend if the
+// device of the rule is not there.
+Result<int64_t> ruled_device(
+    const Node& node, std::span<Device* const> devices, const std::vector<PlaceRule>& rules);
+
 enum class FallbackPolicy { kAllow, kWarn, kError };
 
 struct PlacementOptions {
@@ -28,9 +33,18 @@ struct PlacementOptions {
   FallbackPolicy fallback = FallbackPolicy::kWarn;
 };
 
+// A class of nodes that a device refused as they are and runs in simpler ops.
+struct LoweredClass {
+  std::string device;
+  std::string op;
+  std::string text;  // of the refusal
+  uint32_t nodes = 0;
+};
+
 struct Placement {
   std::vector<uint32_t> device_of_node;             // index into the devices
   std::vector<std::vector<pavo_verdict>> verdicts;  // [device][node]
+  std::vector<LoweredClass> lowered;                // before the nodes were placed
 };
 
 // Consecutive nodes that one device runs.
@@ -67,6 +81,7 @@ struct PlacementSummary {
   };
   std::vector<DeviceShare> shares;
   std::vector<RefusalClass> refusals;
+  std::vector<LoweredClass> lowered;
   uint32_t segments = 0;
 };
 

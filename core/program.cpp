@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/device_lowering.h"
 #include "core/memory_plan.h"
 #include "core/program_trace.h"
 #include "core/transfer.h"
@@ -43,7 +44,11 @@ Result<std::unique_ptr<Program>> Program::create(
   span.arg("tokens", int64_t{program->graph_.bucket().tokens});
   span.arg("kv_rows", program->graph_.bucket().kv_rows);
   span.arg("nodes", static_cast<int64_t>(program->graph_.nodes().size()));
+  PAVO_ASSIGN_OR_RETURN(
+      std::vector<LoweredClass> lowered,
+      lower_for_devices(&program->graph_, context.devices, options));
   PAVO_ASSIGN_OR_RETURN(program->placement_, place(program->graph_, context.devices, options));
+  program->placement_.lowered = std::move(lowered);
   program->make_segments_and_edges();
   program->plan_activations();
   PAVO_RETURN_IF_ERROR(program->make_step_buffers());

@@ -55,6 +55,7 @@ struct RunStats {
 class Program {
  public:
   // outputs: activations that the host reads after a run. The context must outlive the program.
+  // What a device refuses is given to it in simpler ops where it takes those (device_lowering.h).
   static Result<std::unique_ptr<Program>> create(
       Graph graph,
       std::vector<TensorId> outputs,

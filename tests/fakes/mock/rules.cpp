@@ -57,6 +57,8 @@ bool parse_condition(std::string_view text, Condition* out) {
         !take_number(&text, &out->dimension)) {
       return false;
     }
+  } else if (take(&text, "inputs")) {
+    out->what = Condition::What::kInputs;
   } else if (!take(&text, "kv_rows")) {
     return false;
   }
@@ -105,9 +107,16 @@ const pavo_tensor* operand_of(
              : sdk::output(graph, node, condition.operand - node.input_count);
 }
 
+int64_t given_inputs(const pavo_node& node) {
+  return node.input_count - std::count(node.inputs, node.inputs + node.input_count, PAVO_NO_TENSOR);
+}
+
 bool holds(const Condition& condition, const pavo_graph& graph, const pavo_node& node) {
   if (condition.what == Condition::What::kKvRows) {
     return holds(condition, graph.bucket->kv_rows);
+  }
+  if (condition.what == Condition::What::kInputs) {
+    return holds(condition, given_inputs(node));
   }
   const pavo_tensor* tensor = operand_of(graph, node, condition);
   if (tensor == nullptr) {
@@ -124,9 +133,10 @@ int32_t reason_of(const RefuseRule& rule) {
     return PAVO_REASON_POLICY;
   }
   const Condition& first = rule.conditions.front();
-  return first.what == Condition::What::kType ? PAVO_REASON_TYPE
-         : first.relation == '%'              ? PAVO_REASON_SHAPE_MULTIPLE
-                                              : PAVO_REASON_SHAPE_RANGE;
+  return first.what == Condition::What::kType     ? PAVO_REASON_TYPE
+         : first.what == Condition::What::kInputs ? PAVO_REASON_OPERAND
+         : first.relation == '%'                  ? PAVO_REASON_SHAPE_MULTIPLE
+                                                  : PAVO_REASON_SHAPE_RANGE;
 }
 
 void refuse_by(
@@ -137,12 +147,14 @@ void refuse_by(
   int32_t attribute = -1;
   if (!rule.conditions.empty()) {
     const Condition& first = rule.conditions.front();
-    const pavo_tensor* tensor =
-        first.what == Condition::What::kKvRows ? nullptr : operand_of(graph, node, first);
+    const bool whole =
+        first.what == Condition::What::kKvRows || first.what == Condition::What::kInputs;
+    const pavo_tensor* tensor = whole ? nullptr : operand_of(graph, node, first);
     operand = tensor == nullptr ? -1 : static_cast<int32_t>(first.operand);
     attribute = first.what == Condition::What::kDimension ? first.dimension : -1;
     expected = first.value;
-    actual = tensor == nullptr                      ? graph.bucket->kv_rows
+    actual = first.what == Condition::What::kInputs ? given_inputs(node)
+             : tensor == nullptr                    ? graph.bucket->kv_rows
              : first.what == Condition::What::kType ? tensor->type
                                                     : tensor->shape[first.dimension];
   }

@@ -12,9 +12,10 @@
 
 namespace pavo::mock {
 
-// One condition of a refusal: "type1=q8_0", "dim0.1>128", "dim1.0%64" (no multiple), "kv_rows>100".
+// One condition of a refusal: "type1=q8_0", "dim0.1>128", "dim1.0%64" (no multiple), "inputs>1"
+// (that are given), "kv_rows>100".
 struct Condition {
-  enum class What { kType, kDimension, kKvRows };
+  enum class What { kType, kDimension, kInputs, kKvRows };
   What what = What::kKvRows;
   uint32_t operand = 0;
   int32_t dimension = 0;
