@@ -19,7 +19,7 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 cmake --preset device -DPAVO_BUILD_TESTS=ON -DCMAKE_CUDA_COMPILER="$toolkit/bin/nvcc" \
   -DCUDAToolkit_ROOT="$toolkit" >/dev/null
 cmake --build build/device --target pavo pavo_probe pavo_cpu pavo_ops_tests pavo_llm_test gpu_matmul_bench \
-  pavo_cuda_sm60 pavo_cuda_sm61 pavo_cuda_sm70 >&2
+  pavo_conformance_runner pavo_cuda_sm60 pavo_cuda_sm61 pavo_cuda_sm70 >&2
 
 rm -rf "$out"
 stage=$out/suite

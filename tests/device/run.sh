@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs on a GPU machine, inside the unpacked suite: every plugin forced in turn.
-#   run.sh OUT [MODEL] [STEP...]      steps: doctor ops references allocations model sanitizer; default: all
+#   run.sh OUT [MODEL] [STEP...]      steps: doctor ops references allocations model sanitizer, the
+#                                     default, and conformance, which takes minutes a plugin
 # Each check writes its log to OUT/logs.txt and one line to OUT/results.tsv:
 #   plugin, check, pass or fail, seconds, what was measured
 # Exit status 0 only if all passed. tests/device/report.py makes the committed report of it.
@@ -53,6 +54,9 @@ for plugin in $plugins; do
   fi
   if wanted ops; then
     check "$plugin" ops ./ops.sh "$plugin"
+  fi
+  if wanted conformance; then
+    check "$plugin" conformance ./conformance.sh "$plugin"
   fi
   if wanted references; then
     check "$plugin" references env PAVO_TEST_BACKEND="$plugin" bin/pavo_llm_test \
