@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/mapped_files.h"
 
 namespace pavo {
 namespace {
@@ -182,7 +183,23 @@ uintptr_t program_counter(const void* context) {
 #endif
 }
 
-void on_crash(int signal, siginfo_t*, void* context) {
+// A fault of the file that is read, whoever reads it: no strike for a plugin.
+void end_if_file_is_gone(const siginfo_t* info) {
+  const char* path = mapped_file_at(reinterpret_cast<uintptr_t>(info->si_addr));
+  if (path != nullptr) {
+    Line()
+        .add("error: '")
+        .add(path)
+        .add("' cannot be read any more: it was cut while it was in use, or its disk failed\n")
+        .write_to(STDERR_FILENO);
+    ::_exit(EXIT_FAILURE);
+  }
+}
+
+void on_crash(int signal, siginfo_t* info, void* context) {
+  if (signal == SIGBUS) {
+    end_if_file_is_gone(info);
+  }
   // By the code that crashed (a plugin's own thread), else by the call that this thread is in (it
   // died inside a library that the plugin called).
   const ActiveCall* call = own_call_if_any;

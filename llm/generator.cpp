@@ -56,7 +56,10 @@ Result<GenerateResult> generate(
   while (static_cast<int64_t>(result.tokens.size()) != options.max_tokens) {
     const int32_t token = sampler.sample(*logits);
     if (token < 0) {
-      return Status(Code::kNodeFailed, "the model gave no number as logit (NaN everywhere)");
+      return Status(
+          Code::kNodeFailed,
+          "the model gave no number as logit (NaN everywhere); its file may be damaged, so compare "
+          "its checksum with that of its source");
     }
     if (result.tokens.empty()) {
       result.first_token_ns = elapsed_ns(prompt_start);

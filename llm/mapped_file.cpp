@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/mapped_files.h"
 #include "llm/message.h"
 
 namespace pavo::llm {
@@ -72,6 +73,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   }
   MappedFile file;
   file.bytes_ = {static_cast<const std::byte*>(address), size};
+  add_mapped_file(address, size, path);
   return file;
 }
 
@@ -84,6 +86,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) {
+    remove_mapped_file(bytes_.data());
     ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }
 }

@@ -36,7 +36,7 @@ class Faults(Case):
         )
 
     def test_a_crash_is_named_tried_again_and_skipped_until_it_is_cleared(self):
-        if harness.has_address_sanitizer():
+        if harness.sanitizer():
             self.skipTest("it takes the signals that the crash guard would take")
         first = self.run_mock("submit@3=crash")
         self.assertEqual(first.returncode, -signal.SIGILL, first.stderr)
@@ -55,14 +55,14 @@ class Faults(Case):
         self.assert_ok(self.run_mock(""))
 
     def test_a_crash_in_a_thread_of_the_plugin_is_named(self):
-        if harness.has_address_sanitizer():
+        if harness.sanitizer():
             self.skipTest("it takes the signals that the crash guard would take")
         done = self.run_mock("submit@3=crash_late")
         self.assertEqual(done.returncode, -signal.SIGILL)
         self.assertIn("plugin mock crashed with SIGILL in a thread of its own", done.stderr)
 
     def test_a_run_that_goes_well_clears_a_strike(self):
-        if harness.has_address_sanitizer():
+        if harness.sanitizer():
             self.skipTest("it takes the signals that the crash guard would take")
         self.run_mock("submit@3=crash")
         self.assertIn("it is tried again", self.run_mock("").stderr)

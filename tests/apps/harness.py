@@ -43,8 +43,18 @@ def pavo(*arguments, stdin=b"", env=None, **options):
     return done
 
 
-def has_address_sanitizer():
-    return b"__asan_init" in pathlib.Path(PAVO).read_bytes()
+def sanitizer():
+    """Which of the sanitizers that take addresses and signals for themselves: ASAN, TSAN or None."""
+    program = pathlib.Path(PAVO).read_bytes()
+    names = (name for name in ("ASAN", "TSAN") if f"__{name}_init".lower().encode() in program)
+    return next(names, None)
+
+
+def sanitizer_options(options):
+    """For environment(): what the caller's has, and these."""
+    variable = f"{sanitizer()}_OPTIONS"
+    before = os.environ.get(variable)
+    return {variable: f"{before}:{options}" if before else options} if sanitizer() else {}
 
 
 def tiny_model(context=512, kind="f16"):
